@@ -58,7 +58,7 @@ var mayMeasure = map[string]string{
 	"shared/engine/loop/shards_test.go: Sweep: time.Sleep":                            bubbles,
 	"shared/engine/loop/shards_test.go: TestASweepHandsOn: short bound":               shorter,
 	"shared/tools/docker/podman_test.go: TestAScriptOutlivesItsProcess: short bound":  endless,
-	"shared/tools/mcpclient/hostile_test.go: TestNoAnswer: short bound":               silence,
+	"shared/tools/mcpclient/hostile_test.go: TestCallUnanswered: short bound":         silence,
 	"shared/tools/mcpclient/main_test.go: children: time.Sleep":                       hangs,
 	"shared/tools/mcpclient/main_test.go: deaf: time.Sleep":                           hangs,
 	"shared/engine/queue/pubsub/pubsub_test.go: TestResumeCancelled: short bound":     silence,

@@ -177,8 +177,8 @@ func TestTestsImportNothingOfScripts(t *testing.T) {
 	}
 }
 
-// TestOnlyTheProductIsDeployed checks that no function links a part of testkit or of scripts.
-func TestOnlyTheProductIsDeployed(t *testing.T) {
+// TestFunctionsLinkProductOnly checks that no function links a part of testkit or of scripts.
+func TestFunctionsLinkProductOnly(t *testing.T) {
 	for room := range list(t, "{{.ImportPath}}", "-deps", "../functions/...") {
 		if under(room, testkit) || under(room, "scripts") {
 			t.Errorf("the functions contain %s", room)
@@ -196,8 +196,8 @@ var (
 		"functions/ui", "functions/resume", "functions/approvals-resolve"}
 )
 
-// TestNoFunctionLinksTheSDK keeps the functions small: what they are not made of would be loaded at each cold start.
-func TestNoFunctionLinksTheSDK(t *testing.T) {
+// TestFunctionsWithoutSDK keeps the functions small: what they are not made of would be loaded at each cold start.
+func TestFunctionsWithoutSDK(t *testing.T) {
 	for room := range list(t, "{{.ImportPath}}", "-deps", "../functions/...") {
 		if foreign.MatchString(room) {
 			t.Errorf("the functions contain %s", room)
@@ -242,8 +242,8 @@ func list(t *testing.T, format string, args ...string) map[string][]string {
 // byHand is code that spells out what package document knows: a query, a field's name, the JSON of a document.
 var byHand = regexp.MustCompile(`store\.Query\{[A-Z]|\.Fields\["|json\.Unmarshal\([^)]*\.Data,`)
 
-// TestDocumentsAreKnownInOnePlace keeps queries, field names and decoding in shared/store/document.
-func TestDocumentsAreKnownInOnePlace(t *testing.T) {
+// TestDocumentFieldsInOnePlace keeps queries, field names and decoding in shared/store/document.
+func TestDocumentFieldsInOnePlace(t *testing.T) {
 	for _, dir := range []string{".", "../scripts"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || strings.HasPrefix(path, "store/") || !strings.HasSuffix(path, ".go") ||
@@ -324,8 +324,8 @@ func TestLinesFitOnAScreen(t *testing.T) {
 	}
 }
 
-// TestTheTopLevel holds the repository to its layout. A program that go build has left there is easily committed.
-func TestTheTopLevel(t *testing.T) {
+// TestTopLevel holds the repository to its layout. A program that go build has left there is easily committed.
+func TestTopLevel(t *testing.T) {
 	listed, err := exec.Command("git", "-C", "..", "ls-files").Output()
 	if err != nil {
 		t.Skip("this is no clone: ", err)

@@ -20,8 +20,8 @@ func TestDocs(t *testing.T) {
 	browser.Run("testdata/docs.mjs", server.url, nil)
 }
 
-// TestTheComponentOfThePage has the component that the API's page shows for useChat compiled.
-func TestTheComponentOfThePage(t *testing.T) {
+// TestDocsComponent has the component that the API's page shows for useChat compiled.
+func TestDocsComponent(t *testing.T) {
 	node, modules, dir := browsertest.Node(t), chatclients.Modules(t), t.TempDir()
 	_, section, found := strings.Cut(read(t, "../../shared/api/README.md"), "## The AI SDK")
 	if !found {

@@ -15,9 +15,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
-// TestAnotherOrigin has pages of three other origins use the chat of the local server (testdata/origin.mjs): the one
+// TestOriginForeign has pages of three other origins use the chat of the local server (testdata/origin.mjs): the one
 // whose agent it is, another that ALLOWED_ORIGINS names, and one that it does not.
-func TestAnotherOrigin(t *testing.T) {
+func TestOriginForeign(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	server := newDevServer(t)

@@ -45,8 +45,8 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
-// TestACompilationThatFails passes on what the compiler says, and starts nothing.
-func TestACompilationThatFails(t *testing.T) {
+// TestCompileFails passes on what the compiler says, and starts nothing.
+func TestCompileFails(t *testing.T) {
 	launcher, dir := built(t), t.TempDir()
 	fakeGo(t, dir, 1, "echo 'local/main.go:3:1: syntax error' >&2; exit 1")
 	cmd := exec.CommandContext(t.Context(), launcher)
@@ -91,9 +91,9 @@ esac
 	}
 }
 
-// TestTheLauncherIsSmall limits the launcher to the standard library and one small package, so that its first build
-// takes seconds.
-func TestTheLauncherIsSmall(t *testing.T) {
+// TestLauncherSize limits the launcher to the standard library and one small package, so that its first build takes
+// seconds.
+func TestLauncherSize(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -107,9 +107,9 @@ func TestTheLauncherIsSmall(t *testing.T) {
 	}
 }
 
-// TestAPortInUse checks that the launcher stops before it compiles if the port is in use, and that it recognizes a
-// local server.
-func TestAPortInUse(t *testing.T) {
+// TestPortInUse checks that the launcher stops before it compiles if the port is in use, and that it recognizes a local
+// server.
+func TestPortInUse(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
 		"ours":            {`{"ok":true,"release":"v1.2","store":"embedded"}`, "release v1.2 of Countersign already runs at "},
 		"another program": {"hello", "is used by another program: choose another port"},
@@ -144,7 +144,7 @@ func TestAPortInUse(t *testing.T) {
 	}
 }
 
-func TestTheAddressThatIsWanted(t *testing.T) {
+func TestAddress(t *testing.T) {
 	for args, want := range map[string]string{
 		"": "127.0.0.1:8080", "-addr 127.0.0.1:9": "127.0.0.1:9", "--addr=127.0.0.1:9": "127.0.0.1:9",
 		"-emulators -addr": "127.0.0.1:8080", "addr x": "127.0.0.1:8080",

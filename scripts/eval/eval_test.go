@@ -125,9 +125,9 @@ func desk(t *testing.T) (url string, calls func() []string) {
 	}
 }
 
-// TestNothingHappens evaluates an agent with a mail, and with the tools of an MCP server, through Gemini's protocol.
-// Nothing reaches the server but a call of a tool that only reads and that the flag names. A model judges.
-func TestNothingHappens(t *testing.T) {
+// TestEvalWithoutEffects evaluates an agent with a mail, and with the tools of an MCP server, through Gemini's
+// protocol. Nothing reaches the server but a call of a tool that only reads and that the flag names. A model judges.
+func TestEvalWithoutEffects(t *testing.T) {
 	gemini := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
 		said := r.User()
 		switch {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestOneCardIsDecided approves and rejects exactly one of the cards of a session.
-func TestOneCardIsDecided(t *testing.T) {
+// TestDecideOneCard approves and rejects exactly one of the cards of a session.
+func TestDecideOneCard(t *testing.T) {
 	const hash = "abcdef0123456789"
 	card := func(id, kind string) string {
 		return fmt.Sprintf(`{"approvalId":%q,"kind":%q,"tool":"github.commitFiles","argsHash":%q,"preview":{"title":"Commit",

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestTheServerIsNamed names the server in the forms that the README and the local server print. A server on this
-// machine needs neither a token nor a repository.
-func TestTheServerIsNamed(t *testing.T) {
+// TestServerURL names the server in the forms that the README and the local server print. A server on this machine
+// needs neither a token nor a repository.
+func TestServerURL(t *testing.T) {
 	var begun, as string
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /dev/token", func(w http.ResponseWriter, _ *http.Request) {

@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// TestNothingIsProvenLess compares the counts of -list with a file. A line that lists less than before needs a reason.
-func TestNothingIsProvenLess(t *testing.T) {
+// TestListedCounts compares the counts of -list with a file. A line that lists less than before needs a reason.
+func TestListedCounts(t *testing.T) {
 	var out, errs strings.Builder
 	if code := proof.Main([]string{"-list"}, &out, &errs, proofs...); code != proof.Proven {
 		t.Fatal(errs.String())
@@ -29,9 +29,8 @@ func TestNothingIsProvenLess(t *testing.T) {
 	}
 }
 
-// TestEachProofSaysWhatItTries checks that each proof's help describes what it tries, how long it takes, and the common
-// flags.
-func TestEachProofSaysWhatItTries(t *testing.T) {
+// TestHelpOfEachProof checks that each proof's help describes what it tries, how long it takes, and the common flags.
+func TestHelpOfEachProof(t *testing.T) {
 	for _, p := range proofs {
 		var out, errs strings.Builder
 		if code := proof.Main([]string{p.Name, "-h"}, &out, &errs, proofs...); code != proof.Proven {

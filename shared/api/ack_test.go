@@ -14,9 +14,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestNoAckBeforeTheRecord delivers one message whose run another process has leased, and one while the store is down.
+// TestAckAfterRecord delivers one message whose run another process has leased, and one while the store is down.
 // Neither is acknowledged before its work is recorded, so both are redelivered.
-func TestNoAckBeforeTheRecord(t *testing.T) {
+func TestAckAfterRecord(t *testing.T) {
 	w := newEnv(t)
 	var held answer
 	runID := ""

@@ -58,9 +58,9 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// TestAConversationWhoseAgentIsGone checks that the error names the missing agent and the next step, and reveals
-// nothing about the conversation.
-func TestAConversationWhoseAgentIsGone(t *testing.T) {
+// TestThreadOfMissingAgent checks that the error names the missing agent and the next step, and reveals nothing about
+// the conversation.
+func TestThreadOfMissingAgent(t *testing.T) {
 	w := newEnv(t)
 	clerk := *w.loop.Agents[run.Assistant]
 	clerk.Name = "clerk"

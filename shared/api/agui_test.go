@@ -67,8 +67,9 @@ func interrupts(t *testing.T, a answer) (all []map[string]any) {
 
 const yes = `{"decision":"approve_once","argsHash":"HASH"}`
 
-// TestAGUIBindsAnAnswer checks that an answer counts only for the bytes that were shown, only for their user, and once.
-func TestAGUIBindsAnAnswer(t *testing.T) {
+// TestAGUIDecisionBoundToBytes checks that an answer counts only for the bytes that were shown, only for their user,
+// and once.
+func TestAGUIDecisionBoundToBytes(t *testing.T) {
 	w := moving(newEnv(t))
 	w.wants("x")
 	cards := interrupts(t, w.send("POST", aguiPath, "ana", input("c", "r", "mail bob", "")))
@@ -109,8 +110,8 @@ func TestAGUIBindsAnAnswer(t *testing.T) {
 	}
 }
 
-// TestAGUIOneRequestIsOneRun checks that repeats of one request ID start one run, in the user's own thread.
-func TestAGUIOneRequestIsOneRun(t *testing.T) {
+// TestAGUIRequestRepeated checks that repeats of one request ID start one run, in the user's own thread.
+func TestAGUIRequestRepeated(t *testing.T) {
 	w := newEnv(t)
 	for range 5 {
 		w.model.Then(script.Turn{Text: "Hello."})
@@ -134,8 +135,8 @@ func TestAGUIOneRequestIsOneRun(t *testing.T) {
 	}
 }
 
-// TestAGUIWaitsForAHold follows an approval that is held until the call has run.
-func TestAGUIWaitsForAHold(t *testing.T) {
+// TestAGUIUndoWindow follows an approval that is held until the call has run.
+func TestAGUIUndoWindow(t *testing.T) {
 	w := moving(newEnv(t))
 	w.loop.UndoWindow = 300 * time.Millisecond
 	w.wants("x")
@@ -146,8 +147,8 @@ func TestAGUIWaitsForAHold(t *testing.T) {
 	}
 }
 
-// TestAGUIHoldsALimit checks that the general limits apply although unknown fields are ignored.
-func TestAGUIHoldsALimit(t *testing.T) {
+// TestAGUILimits checks that the general limits apply although unknown fields are ignored.
+func TestAGUILimits(t *testing.T) {
 	w := newEnv(t)
 	for body, status := range map[string]int{
 		`{"threadId":"c","threadId":"d","runId":"r"}`:                                                        400,
@@ -175,8 +176,8 @@ func TestAGUIHoldsALimit(t *testing.T) {
 	}
 }
 
-// TestAGUIEndsInAnError checks that the error of a failed run is sent as an event.
-func TestAGUIEndsInAnError(t *testing.T) {
+// TestAGUIRunError checks that the error of a failed run is sent as an event.
+func TestAGUIRunError(t *testing.T) {
 	w := newEnv(t)
 	w.model.Then(script.Turn{Err: fault.New(fault.Model, "broken", "The model is broken.")})
 	_, last := events(t, w.send("POST", aguiPath, "ana", input("c", "r1", "hello", "")))

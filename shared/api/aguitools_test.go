@@ -65,8 +65,8 @@ func left(t *testing.T, a answer) string {
 	return ids[0].(string)
 }
 
-// TestAGUIRefusesATakenName checks that a page's tool cannot have the name of any tool that a run could use.
-func TestAGUIRefusesATakenName(t *testing.T) {
+// TestAGUIToolNameTaken checks that a page's tool cannot have the name of any tool that a run could use.
+func TestAGUIToolNameTaken(t *testing.T) {
 	w := newEnv(t)
 	lookup, err := tool.Remote("wiki_lookup", "Looks up.", json.RawMessage(`{"type":"object"}`))
 	if err != nil {
@@ -86,9 +86,8 @@ func TestAGUIRefusesATakenName(t *testing.T) {
 	}
 }
 
-// TestAGUITakesOneOfTwoResults checks that one of two simultaneous results from two tabs counts, and that both tabs
-// receive it.
-func TestAGUITakesOneOfTwoResults(t *testing.T) {
+// TestAGUIResultRace checks that one of two simultaneous results from two tabs counts, and that both tabs receive it.
+func TestAGUIResultRace(t *testing.T) {
 	w := moving(newEnv(t))
 	for round := range 20 {
 		w.model.Restart(script.Turn{Calls: []script.Call{{Name: "paint", Args: map[string]any{}}}},
@@ -119,10 +118,10 @@ func TestAGUITakesOneOfTwoResults(t *testing.T) {
 	}
 }
 
-// TestAGUIGoesOnAfterAYesAndAResult sends a decision and a result in one request. The run continues in this process,
-// because no other process moves it here, and the model's text streams as it arrives. If the result is invalid, nothing
-// is decided.
-func TestAGUIGoesOnAfterAYesAndAResult(t *testing.T) {
+// TestAGUIDecisionAndResult sends a decision and a result in one request. The run continues in this process, because no
+// other process moves it here, and the model's text streams as it arrives. If the result is invalid, nothing is
+// decided.
+func TestAGUIDecisionAndResult(t *testing.T) {
 	w := newEnv(t)
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "mail", Args: mailArgs{To: []string{"bob@x.org"}, Text: "x"}},
 		{Name: "paint", Args: map[string]any{}}}}, script.Turn{Text: "Both are done."})
@@ -148,8 +147,8 @@ func TestAGUIGoesOnAfterAYesAndAResult(t *testing.T) {
 	}
 }
 
-// TestAGUITakesAResultOnce checks that a page's result counts once, and only for a waiting call of its own user.
-func TestAGUITakesAResultOnce(t *testing.T) {
+// TestAGUIResultOnce checks that a page's result counts once, and only for a waiting call of its own user.
+func TestAGUIResultOnce(t *testing.T) {
 	w := moving(newEnv(t))
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "paint", Args: map[string]any{}}}}, script.Turn{Text: "Done."})
 	id := left(t, w.send("POST", aguiPath, "ana", ofPage("r0", "paint", spoke)))

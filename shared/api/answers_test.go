@@ -84,8 +84,8 @@ func result(callID, value string) string {
 
 func results(all ...string) string { return `{"results":[` + strings.Join(all, ",") + `]}` }
 
-// TestAClientAnswers answers the calls of a stored run over HTTP, each in its own request.
-func TestAClientAnswers(t *testing.T) { onEachStore(t, clientAnswers) }
+// TestAnswers answers the calls of a stored run over HTTP, each in its own request.
+func TestAnswers(t *testing.T) { onEachStore(t, clientAnswers) }
 
 func clientAnswers(t *testing.T, open func(testing.TB) *env) {
 	w := open(t)
@@ -130,8 +130,8 @@ func clientAnswers(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestAnAnswerThatIsNotWaitedFor sends answers that no run waits for, and unreadable ones.
-func TestAnAnswerThatIsNotWaitedFor(t *testing.T) { onEachStore(t, answersRefused) }
+// TestAnswersNotWaitedFor sends answers that no run waits for, and unreadable ones.
+func TestAnswersNotWaitedFor(t *testing.T) { onEachStore(t, answersRefused) }
 
 func answersRefused(t *testing.T, open func(testing.TB) *env) {
 	w := open(t)
@@ -192,8 +192,8 @@ func answersRefused(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestOneAnswerAmongMany has many clients answer one call at once, each with a different answer.
-func TestOneAnswerAmongMany(t *testing.T) { onEachStore(t, oneAnswerAmongMany) }
+// TestAnswersRace has many clients answer one call at once, each with a different answer.
+func TestAnswersRace(t *testing.T) { onEachStore(t, oneAnswerAmongMany) }
 
 func oneAnswerAmongMany(t *testing.T, open func(testing.TB) *env) {
 	w := open(t)

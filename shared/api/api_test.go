@@ -298,7 +298,7 @@ func TestOfferedDecisions(t *testing.T) {
 	}
 }
 
-func TestEditedArgumentsThatDoNotFit(t *testing.T) {
+func TestEditedArgumentsInvalid(t *testing.T) {
 	w := newEnv(t)
 	w.wants("ten")
 	id := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob: ten"}`).at("approvals", "0", "approvalId")

@@ -107,8 +107,8 @@ func TestFilesOfOtherClients(t *testing.T) {
 	}
 }
 
-// TestOtherFilesAreAnotherRequest sends the same message again with another file, and with another name.
-func TestOtherFilesAreAnotherRequest(t *testing.T) {
+// TestFilesOfAnotherRequest sends the same message again with another file, and with another name.
+func TestFilesOfAnotherRequest(t *testing.T) {
 	for name, d := range doors {
 		t.Run(name, func(t *testing.T) {
 			w := newEnv(t)

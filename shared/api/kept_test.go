@@ -256,9 +256,9 @@ func TestKeptOutputIsBounded(t *testing.T) {
 	}
 }
 
-// TestAStreamFollowsARunThatIsMovedElsewhere streams a run that another function moves. Its actions, their output and
-// its result arrive as if this process moved it. A request with an Idempotency-Key behaves the same.
-func TestAStreamFollowsARunThatIsMovedElsewhere(t *testing.T) {
+// TestStreamOfRunMovedElsewhere streams a run that another function moves. Its actions, their output and its result
+// arrive as if this process moved it. A request with an Idempotency-Key behaves the same.
+func TestStreamOfRunMovedElsewhere(t *testing.T) {
 	for _, key := range []string{"", "once"} {
 		w := newEnv(t)
 		const text = "one\ntwo\nthree\n"

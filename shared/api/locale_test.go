@@ -123,7 +123,7 @@ func TestRegion(t *testing.T) {
 	}
 }
 
-func TestRegionsThatAreNone(t *testing.T) {
+func TestLocaleInvalid(t *testing.T) {
 	w := newEnv(t)
 	for field, values := range map[string][]string{
 		"timeZone": {`""`, `"CEST"`, `"PST"`, `"+01:00"`, `"Mars/Phobos"`, `"europe/berlin"`, `"Local"`,
@@ -146,8 +146,8 @@ func TestRegionsThatAreNone(t *testing.T) {
 	}
 }
 
-// TestACardWithoutMomentsIsStillTheCard checks that a card stored before cards named local times is still valid.
-func TestACardWithoutMomentsIsStillTheCard(t *testing.T) {
+// TestCardWithoutMoments checks that a card stored before cards named local times is still valid.
+func TestCardWithoutMoments(t *testing.T) {
 	w := newEnv(t)
 	w.loop.Tools = tool.NewSet(event())
 	id := w.proposes("ana", "2027-01-05T12:00:00+05:30", "").at("approvals", "0", "approvalId")

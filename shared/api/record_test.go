@@ -36,8 +36,8 @@ func (w *env) decide(got answer, decision string) {
 	}
 }
 
-// TestTheToolsContext covers seed 000 §5: a tool call carries the user, the origin, the run and the action.
-func TestTheToolsContext(t *testing.T) {
+// TestToolContext covers seed 000 §5: a tool call carries the user, the origin, the run and the action.
+func TestToolContext(t *testing.T) {
 	w := newEnv(t)
 	r := w.mailed("ten")
 	if len(w.calls) != 1 {
@@ -50,8 +50,8 @@ func TestTheToolsContext(t *testing.T) {
 	}
 }
 
-// TestTheRecordOfAnAction covers seed 000 §9: an action's record and its audit entries have all fields.
-func TestTheRecordOfAnAction(t *testing.T) {
+// TestRecordOfAction covers seed 000 §9: an action's record and its audit entries have all fields.
+func TestRecordOfAction(t *testing.T) {
 	w := newEnv(t)
 	w.wants("ten")
 	r := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
@@ -141,9 +141,9 @@ func TestDeletedContentCannotBeGuessed(t *testing.T) {
 	}
 }
 
-// TestForeignIsAsQuickAsMissing checks that a request for another user's run or conversation costs as many reads as one
-// for a missing document, even if it is long and has parts in documents of their own.
-func TestForeignIsAsQuickAsMissing(t *testing.T) {
+// TestForeignReadCost checks that a request for another user's run or conversation costs as many reads as one for a
+// missing document, even if it is long and has parts in documents of their own.
+func TestForeignReadCost(t *testing.T) {
 	w := newEnv(t)
 	r := w.mailed("ten")
 	w.spill(r)
@@ -210,8 +210,8 @@ func (w *env) spill(a answer) {
 	}
 }
 
-// TestAListOfExactlyOnePage checks each paged list: exactly one page has no next page, and one more entry has one.
-func TestAListOfExactlyOnePage(t *testing.T) {
+// TestPageOfExactSize checks each paged list: exactly one page has no next page, and one more entry has one.
+func TestPageOfExactSize(t *testing.T) {
 	w := newEnv(t)
 	first := w.mailed("ten")
 	w.mailed("eleven")
@@ -247,9 +247,9 @@ func TestAListOfExactlyOnePage(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsIsToldAtOnce has another device wait for a card. Its request is answered when the card appears and when
-// it is decided.
-func TestWhatWaitsIsToldAtOnce(t *testing.T) {
+// TestWaitForCard has another device wait for a card. Its request is answered when the card appears and when it is
+// decided.
+func TestWaitForCard(t *testing.T) {
 	w := newEnv(t)
 	const path = "/api/agent/approvals/pending?since="
 	mark := w.send("GET", path, "ana", "").at("mark")

@@ -79,8 +79,8 @@ func (b *broken) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the underlying writer.
 func (b *broken) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
-// TestAClientThatIsGone checks that nothing is written after a failed write.
-func TestAClientThatIsGone(t *testing.T) {
+// TestStreamClientGone checks that nothing is written after a failed write.
+func TestStreamClientGone(t *testing.T) {
 	client := &broken{ResponseWriter: httptest.NewRecorder(), left: 2}
 	out := &jsonStream{w: client, format: ndjson}
 	for range 9 {

@@ -151,9 +151,9 @@ func TestUITakesAnEarlierYes(t *testing.T) {
 	}
 }
 
-// TestHistoriesThatCannotBeRead sends histories with messages that a strict parser rejects. The newest words count;
-// half an emoji in them becomes U+FFFD.
-func TestHistoriesThatCannotBeRead(t *testing.T) {
+// TestUIHistoriesUnreadable sends histories with messages that a strict parser rejects. The newest words count; half an
+// emoji in them becomes U+FFFD.
+func TestUIHistoriesUnreadable(t *testing.T) {
 	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
 	for name, c := range map[string]struct{ path, body string }{
 		"useChat": {uiPath, `{"id":"c","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"cut \ud83d"}]},` +
@@ -180,8 +180,8 @@ func TestHistoriesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestUIOneMessageIsOneRun checks that each message and text starts one run, in the user's own conversation.
-func TestUIOneMessageIsOneRun(t *testing.T) {
+// TestUIMessageRepeated checks that each message and text starts one run, in the user's own conversation.
+func TestUIMessageRepeated(t *testing.T) {
 	w := newEnv(t)
 	w.model.Then(script.Turn{Text: "One."}, script.Turn{Text: "Two."}, script.Turn{Text: "Three."},
 		script.Turn{Text: "Four."})
@@ -234,9 +234,9 @@ func TestUIPlan(t *testing.T) {
 	}
 }
 
-// TestUIWaitsForAHold follows an approval that is held until the call has run. If the stream ended earlier, the client
+// TestUIUndoWindow follows an approval that is held until the call has run. If the stream ended earlier, the client
 // would answer repeatedly.
-func TestUIWaitsForAHold(t *testing.T) {
+func TestUIUndoWindow(t *testing.T) {
 	w := moving(newEnv(t))
 	w.loop.UndoWindow = 300 * time.Millisecond
 	w.wants("x")

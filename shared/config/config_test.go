@@ -200,7 +200,7 @@ func TestPartsNeedTheirVariables(t *testing.T) {
 	}
 }
 
-func TestEverythingWrongIsReportedAtOnce(t *testing.T) {
+func TestLoadReportsEveryError(t *testing.T) {
 	_, err := load(deployed, map[string]string{
 		"GEMINI_API_KEY": "<your-gemini-api-key>", "ALLOWED_ORIGINS": "*", "PUSH_SERVICE_ACCOUNT": "*",
 		"AUTH_AUDIENCE": "", "APPROVAL_TTL": "forever\n{\"severity\":\"ALERT\"}",
@@ -239,7 +239,7 @@ func TestEverythingWrongIsReportedAtOnce(t *testing.T) {
 	}
 }
 
-func TestNothingPrintsASecret(t *testing.T) {
+func TestSecretsNotPrinted(t *testing.T) {
 	c := mustLoad(t, deployed, map[string]string{"POLICY_DENIED": "CANARY@example.com",
 		"TOKEN_KEY": strings.Replace(keyset, "1}", `1,"x":"CANARY"}`, 1), "DATABASE_URL": "x://CANARY@db"}, all...)
 	var log strings.Builder

@@ -23,7 +23,7 @@ func writeFile(t *testing.T, text string) (path string) {
 const wholeFile = "# comment\napiKey: 'AIzaFromFile'\nmodel: gemini-from-file\nsystemPrompt: |\n  You are a shop's " +
 	"assistant.\n"
 
-func TestTheFileCountsWhereTheEnvironmentIsSilent(t *testing.T) {
+func TestFileBelowEnvironment(t *testing.T) {
 	env := map[string]string{"GEMINI_CONFIG": writeFile(t, wholeFile)}
 	c := mustLoad(t, env, nil, config.Model)
 	if c.GeminiAPIKey.Reveal() != "AIzaFromFile" || c.GeminiModel != "gemini-from-file" ||
@@ -43,7 +43,7 @@ func TestTheFileCountsWhereTheEnvironmentIsSilent(t *testing.T) {
 	}
 }
 
-func TestTheFileLiesBelowTheWorkingDirectory(t *testing.T) {
+func TestFileInWorkingDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if c := mustLoad(t, nil, nil); c.GeminiAPIKey.IsSet() {
 		t.Fatal("there is a key, and no file")
@@ -57,7 +57,7 @@ func TestTheFileLiesBelowTheWorkingDirectory(t *testing.T) {
 	}
 }
 
-func TestAFileMaySayNothing(t *testing.T) {
+func TestFileEmpty(t *testing.T) {
 	for _, text := range []string{"", "# only comments\n", "\ufeff# apiKey: x\n", "model: m-1\n"} {
 		if _, err := config.ReadFile(func(string) string { return writeFile(t, text) }); err != nil {
 			t.Errorf("%q: %v", text, err)
@@ -113,7 +113,7 @@ func TestRefusedFiles(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeRead(t *testing.T) {
+func TestFileUnreadable(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)

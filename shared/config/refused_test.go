@@ -251,9 +251,9 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// TestWhatIsMeantForOthers checks that settings of other programs, such as GitHub's and Docker's own, are neither used
-// nor validated.
-func TestWhatIsMeantForOthers(t *testing.T) {
+// TestSettingsOfOtherPrograms checks that settings of other programs, such as GitHub's and Docker's own, are neither
+// used nor validated.
+func TestSettingsOfOtherPrograms(t *testing.T) {
 	c, err := load(nil, map[string]string{"GITHUB_TOKEN": "ghp_0123456789abcdef", "DOCKER_HOST": "ssh://ana@host",
 		"DOCKER_CERT_PATH": "a\x00"})
 	if err != nil || c.GitHubToken.IsSet() || c.Docker.Host != "" || c.Docker.CertPath != "" {

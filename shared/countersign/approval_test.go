@@ -155,8 +155,9 @@ func TestApprove(t *testing.T) {
 	}
 }
 
-// TestALaterProcess answers what waits a day later, from another process over the same file, which then carries it out.
-func TestALaterProcess(t *testing.T) {
+// TestApprovalInLaterProcess answers what waits a day later, from another process over the same file, which then
+// carries it out.
+func TestApprovalInLaterProcess(t *testing.T) {
 	for name, c := range map[string]struct {
 		decide countersign.Decision
 		sent   []string
@@ -428,9 +429,9 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestOneStoreWithAServer shares a store with a server of other agents, whose sweep finds what the program has left for
-// hours. Each moves its own runs, and lists its own.
-func TestOneStoreWithAServer(t *testing.T) {
+// TestStoreSharedWithServer shares a store with a server of other agents, whose sweep finds what the program has left
+// for hours. Each moves its own runs, and lists its own.
+func TestStoreSharedWithServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, p := memory.New(time.Now), &post{}
 		assistant := &registry.Agent{Name: run.Assistant, Instructions: registry.Text("Help."),
@@ -517,8 +518,8 @@ func (q *atOnce) Resume(ctx context.Context, m queue.Message) error {
 
 func (q *atOnce) Close() error { return nil }
 
-// TestAToolOfAnyName has the name of a tool that the planner's model has: it waits as any other does.
-func TestAToolOfAnyName(t *testing.T) {
+// TestToolOfAnyName has the name of a tool that the planner's model has: it waits as any other does.
+func TestToolOfAnyName(t *testing.T) {
 	p, m := &post{}, newScript(call("propose_plan", map[string]any{"to": "a@x.com", "text": "hello"}), say("So."))
 	c := p.config()
 	c.Name = "propose_plan"

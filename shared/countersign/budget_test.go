@@ -86,8 +86,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestABudgetOutlivesTheProcess counts the use of an earlier process, and starts from zero with the next run.
-func TestABudgetOutlivesTheProcess(t *testing.T) {
+// TestBudgetAfterRestart counts the use of an earlier process, and starts from zero with the next run.
+func TestBudgetAfterRestart(t *testing.T) {
 	p, st := &post{}, openStore(t)
 	options := func(turns ...script.Turn) countersign.Options {
 		return countersign.Options{Store: st, Provider: newScript(turns...), Tools: p.tools(),

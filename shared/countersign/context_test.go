@@ -177,8 +177,8 @@ func TestShell(t *testing.T) {
 	}
 }
 
-// TestACommandThatFailedHasRun: the record of an effect that fails after it has begun a command says that it ran.
-func TestACommandThatFailedHasRun(t *testing.T) {
+// TestContextOfFailedEffect: the record of an effect that fails after it has begun a command says that it ran.
+func TestContextOfFailedEffect(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the commands are those of Unix")
 	}

@@ -127,9 +127,9 @@ func TestContextFull(t *testing.T) {
 	}
 }
 
-// TestAnotherService checks that a session gives a service no signatures of another service whose model has the same
-// name. The scripted model refuses such signatures.
-func TestAnotherService(t *testing.T) {
+// TestHistoryFromOtherService checks that a session gives a service no signatures of another service whose model has
+// the same name. The scripted model refuses such signatures.
+func TestHistoryFromOtherService(t *testing.T) {
 	lookup := define[place, any]("lookup", "Looks it up.")
 	p := newScript(call("lookup", map[string]any{"city": "Oslo"}), say("One."), say("Two."))
 	p.Become("gemini", "gemini-a")

@@ -66,8 +66,8 @@ func TestUserInvokesSkill(t *testing.T) {
 	}
 }
 
-// TestSkillsKeepTheirSide has the model try for a skill that users alone invoke, and a user for one of the model.
-func TestSkillsKeepTheirSide(t *testing.T) {
+// TestSkillsOfUserAndModel has the model try for a skill that users alone invoke, and a user for one of the model.
+func TestSkillsOfUserAndModel(t *testing.T) {
 	m := newScript(call("activate_skill", map[string]any{"name": "deploy"}),
 		call("read_skill_file", map[string]any{"skill": "deploy", "path": "places.md"}),
 		call("read_invoked_skill_file", map[string]any{"path": "places.md"}), say("No."), say("So."), say("Well."))

@@ -111,7 +111,7 @@ func TestDebug(t *testing.T) {
 }
 
 // No log line contains a prompt, an argument or an answer, whatever the handler.
-func TestNothingPrivateIsLogged(t *testing.T) {
+func TestLogWithoutPrivateData(t *testing.T) {
 	const canary = "hunter2-CANARY"
 	var text, json bytes.Buffer
 	var l lines

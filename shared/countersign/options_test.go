@@ -99,8 +99,8 @@ func TestWrongOptions(t *testing.T) {
 	}
 }
 
-// TestAllThatIsWrong reports everything at once.
-func TestAllThatIsWrong(t *testing.T) {
+// TestOptionsErrors reports everything at once.
+func TestOptionsErrors(t *testing.T) {
 	_, err := countersign.New(countersign.Options{Provider: newScript(), Name: "X", MaxModelCalls: -1, Effects: "x",
 		Tools: []*countersign.Tool{define[string, any]("a", "A."), define[place, any]("", "B.")}})
 	all := err.(interface{ Unwrap() []error }).Unwrap()
@@ -131,9 +131,9 @@ func TestNoKey(t *testing.T) {
 	}
 }
 
-// TestTheEnvironmentIsAsked asks the service that the environment names, with its model or the agent's own. Nothing is
+// TestOptionsFromEnvironment asks the service that the environment names, with its model or the agent's own. Nothing is
 // asked before the first run; what could not be reached then is asked by the next.
-func TestTheEnvironmentIsAsked(t *testing.T) {
+func TestOptionsFromEnvironment(t *testing.T) {
 	fake := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Text: "I am " + r.Model}
 	})
@@ -179,8 +179,8 @@ func TestFallbackModels(t *testing.T) {
 	}
 }
 
-// TestASessionChoosesItsModel checks that the models of the options or of the environment can be chosen, and no others.
-func TestASessionChoosesItsModel(t *testing.T) {
+// TestSessionModel checks that the models of the options or of the environment can be chosen, and no others.
+func TestSessionModel(t *testing.T) {
 	fake := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Text: "I am " + r.Model}
 	})

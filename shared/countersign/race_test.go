@@ -16,10 +16,10 @@ type words struct {
 	Text string `json:"text"`
 }
 
-// TestManySessions moves 64 sessions of 8 users on one agent at once, each with several runs, with concurrent calls,
-// approvals, second Sends, lists and cancelled contexts. Each session gets its own answers, and each effect happens
-// once.
-func TestManySessions(t *testing.T) {
+// TestSessionsConcurrently moves 64 sessions of 8 users on one agent at once, each with several runs, with concurrent
+// calls, approvals, second Sends, lists and cancelled contexts. Each session gets its own answers, and each effect
+// happens once.
+func TestSessionsConcurrently(t *testing.T) {
 	fake := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
 		if r.Responses() == nil {
 			return fakegemini.Turn{Calls: []fakegemini.Call{{Name: "note", Args: map[string]any{"text": r.User()}},

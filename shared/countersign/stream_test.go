@@ -91,8 +91,8 @@ func joined(events func(func(countersign.Event, error) bool)) func(func(counters
 	}
 }
 
-// TestTheVeryError follows an error of a tool to the program, while the model hears what it may.
-func TestTheVeryError(t *testing.T) {
+// TestStreamToolError follows an error of a tool to the program, while the model hears what it may.
+func TestStreamToolError(t *testing.T) {
 	own := fmt.Errorf("at dsn postgres://u:secret@h: %w", io.ErrUnexpectedEOF)
 	for name, c := range map[string]struct {
 		config countersign.ToolConfig
@@ -241,9 +241,9 @@ func slowTools(done map[string]int) []*countersign.Tool {
 	return []*countersign.Tool{look, act}
 }
 
-// TestASlowBodyFailsNothing reads a stream ten minutes an event, over many answers. No lease, no connection and no call
-// waits for it, and no more than one answer is held.
-func TestASlowBodyFailsNothing(t *testing.T) {
+// TestStreamSlowBody reads a stream ten minutes an event, over many answers. No lease, no connection and no call waits
+// for it, and no more than one answer is held.
+func TestStreamSlowBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var m scripted
 		taken := 0

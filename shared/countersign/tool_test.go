@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestWhereACallIs checks that each call gets its IDs and the messages before it.
-func TestWhereACallIs(t *testing.T) {
+// TestToolCallIDs checks that each call gets its IDs and the messages before it.
+func TestToolCallIDs(t *testing.T) {
 	var seen []*countersign.SessionContext
 	said := map[int]string{}
 	where := countersign.DefineTool(countersign.ToolConfig{Name: "where", Description: "Says where it is."},
@@ -219,9 +219,9 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestAToolContinuesItsOwnRun returns the error at once, also where the tool detaches its context: the run would wait
-// for its tool, and the tool for its run.
-func TestAToolContinuesItsOwnRun(t *testing.T) {
+// TestToolContinuesOwnRun returns the error at once, also where the tool detaches its context: the run would wait for
+// its tool, and the tool for its run.
+func TestToolContinuesOwnRun(t *testing.T) {
 	var s *countersign.Session
 	tool := countersign.DefineTool(countersign.ToolConfig{Name: "again", Description: "Goes on."},
 		func(ctx context.Context, _ *countersign.SessionContext, _ struct{}) (string, error) {

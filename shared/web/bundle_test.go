@@ -11,9 +11,9 @@ import (
 
 var update = flag.Bool("update", false, "write the bundles of the console's modules and style sheets")
 
-// TestTheBundlesAreFresh compares the files in site/bundle with the modules and style sheets that they are built from.
-// The receipts page has its own bundle, and so has each part of the console that is loaded when it is first used.
-func TestTheBundlesAreFresh(t *testing.T) {
+// TestBundlesFresh compares the files in site/bundle with the modules and style sheets that they are built from. The
+// receipts page has its own bundle, and so has each part of the console that is loaded when it is first used.
+func TestBundlesFresh(t *testing.T) {
 	for _, e := range []api.EntryPoint{{InputPath: "./site/app.js", OutputPath: "console"},
 		{InputPath: "./site/verify.js", OutputPath: "verify"}, {InputPath: "./site/intake.js", OutputPath: "intake"},
 		{InputPath: "./site/notes.js", OutputPath: "notes"}, {InputPath: "site/all.css", OutputPath: "console"}} {

@@ -45,7 +45,7 @@ func get(s http.Handler, method, target string, header ...string) *httptest.Resp
 var widget = fstest.MapFS{"gemini-chat.js": {Data: []byte("export {};")}, "parts/style.css": {Data: []byte("p {}")},
 	"client.d.ts": {Data: []byte("export {};")}}
 
-func TestTheConsoleIsServedUnderAStrictPolicy(t *testing.T) {
+func TestConsolePolicy(t *testing.T) {
 	s := site(t, web.Options{})
 	for target, kind := range map[string]string{
 		"/": "text/html; charset=utf-8", "/app.js": "text/javascript; charset=utf-8",
@@ -72,9 +72,8 @@ func TestTheConsoleIsServedUnderAStrictPolicy(t *testing.T) {
 	}
 }
 
-// TestStyleElementsNeedTheNonceOfTheirResponse checks the nonce, because xterm creates style elements
-// (xtermjs/xterm.js#4445).
-func TestStyleElementsNeedTheNonceOfTheirResponse(t *testing.T) {
+// TestStyleNonce checks the nonce, because xterm creates style elements (xtermjs/xterm.js#4445).
+func TestStyleNonce(t *testing.T) {
 	s := site(t, web.Options{})
 	nonce := regexp.MustCompile(`style-src 'self' 'nonce-([A-Z0-9]{26})';`)
 	seen := map[string]bool{}
@@ -91,8 +90,8 @@ func TestStyleElementsNeedTheNonceOfTheirResponse(t *testing.T) {
 	}
 }
 
-// TestTheFilesOfXtermAreThoseOfItsRelease compares the vendored files with the package @xterm/xterm 6.0.0.
-func TestTheFilesOfXtermAreThoseOfItsRelease(t *testing.T) {
+// TestXtermFilesOfRelease compares the vendored files with the package @xterm/xterm 6.0.0.
+func TestXtermFilesOfRelease(t *testing.T) {
 	for name, want := range map[string]string{
 		// lib/xterm.mjs, css/xterm.css, LICENSE and typings/xterm.d.ts of the package
 		"site/xterm/xterm.mjs":   "b336ec65a086c056d4804b3d4c2347da5663d3f23c3f25be866467bd8857ad59",
@@ -110,7 +109,7 @@ func TestTheFilesOfXtermAreThoseOfItsRelease(t *testing.T) {
 	}
 }
 
-func TestThePolicyNamesTheAPIAndTheIssuer(t *testing.T) {
+func TestPolicyNamesAPIAndIssuer(t *testing.T) {
 	s := site(t, web.Options{APIBase: "https://api.example.com/base", Issuer: discovery(t, okDiscovery), ClientID: "c"})
 	csp := get(s, "GET", "/").Header().Get("Content-Security-Policy")
 	want := regexp.MustCompile(
@@ -120,9 +119,9 @@ func TestThePolicyNamesTheAPIAndTheIssuer(t *testing.T) {
 	}
 }
 
-// TestThePolicyNamesEachFunction compares the functions that the console can reach with the API's table and with the
-// paths in the console's files.
-func TestThePolicyNamesEachFunction(t *testing.T) {
+// TestPolicyNamesEachFunction compares the functions that the console can reach with the API's table and with the paths
+// in the console's files.
+func TestPolicyNamesEachFunction(t *testing.T) {
 	s := site(t, web.Options{APIBase: "https://agent-{function}-1.run.app"})
 	csp := get(s, "GET", "/").Header().Get("Content-Security-Policy")
 	reached := map[string]bool{}
@@ -189,8 +188,8 @@ func mentions(t *testing.T, path string) bool {
 	return false
 }
 
-// TestAnIssuerThatIsAwayIsAskedOnce checks that an unreachable issuer does not delay every file of the console.
-func TestAnIssuerThatIsAwayIsAskedOnce(t *testing.T) {
+// TestIssuerUnreachable checks that an unreachable issuer does not delay every file of the console.
+func TestIssuerUnreachable(t *testing.T) {
 	asked := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		asked++
@@ -208,7 +207,7 @@ func TestAnIssuerThatIsAwayIsAskedOnce(t *testing.T) {
 	}
 }
 
-func TestTheWidgetIsForPagesOfAnyOrigin(t *testing.T) {
+func TestWidgetAnyOrigin(t *testing.T) {
 	s := site(t, web.Options{Widget: widget})
 	for target, kind := range map[string]string{"/widget/gemini-chat.js": "text/javascript; charset=utf-8",
 		"/widget/parts/style.css": "text/css; charset=utf-8",
@@ -225,9 +224,9 @@ func TestTheWidgetIsForPagesOfAnyOrigin(t *testing.T) {
 	}
 }
 
-// TestTheDescriptionIsForPagesOfAnyOrigin checks that the description has the deployment's server and can be read by
-// pages of any origin.
-func TestTheDescriptionIsForPagesOfAnyOrigin(t *testing.T) {
+// TestDescriptionAnyOrigin checks that the description has the deployment's server and can be read by pages of any
+// origin.
+func TestDescriptionAnyOrigin(t *testing.T) {
 	for base, want := range map[string]string{
 		"":                             `{"url":"/"}`,
 		"https://api.example.com/base": `{"url":"https://api.example.com/base"}`,
@@ -259,7 +258,7 @@ func TestTheDescriptionIsForPagesOfAnyOrigin(t *testing.T) {
 	}
 }
 
-func TestEverythingElseIsNotThere(t *testing.T) {
+func TestOtherPathsNotFound(t *testing.T) {
 	s := site(t, web.Options{Widget: widget})
 	for _, target := range []string{"/nothing", "/site/app.js", "/site", "/..", "/index.html/", "/web.go", "/widget",
 		"/widget/", "/widget/parts/", "/widget/../app.js", "/App.js", "/app.js/"} {
@@ -275,7 +274,7 @@ func TestEverythingElseIsNotThere(t *testing.T) {
 	}
 }
 
-func TestAnUnchangedFileIsNotSentAgain(t *testing.T) {
+func TestFileNotModified(t *testing.T) {
 	s := site(t, web.Options{})
 	etag := get(s, "GET", "/app.js").Header().Get("ETag")
 	if w := get(s, "GET", "/app.js", "If-None-Match", etag); w.Code != http.StatusNotModified || w.Body.Len() > 0 {
@@ -325,9 +324,9 @@ func TestFilesAreSentInGzip(t *testing.T) {
 	}
 }
 
-// TestAFileNamedWithItsVersionIsKept checks that browsers keep such a file for good, and revalidate it under any other
-// URL. Otherwise a page could mix files of two releases.
-func TestAFileNamedWithItsVersionIsKept(t *testing.T) {
+// TestFileCachedByVersion checks that browsers keep such a file for good, and revalidate it under any other URL.
+// Otherwise a page could mix files of two releases.
+func TestFileCachedByVersion(t *testing.T) {
 	s := site(t, web.Options{})
 	for _, page := range []string{"/", "/verify"} {
 		loads := regexp.MustCompile(`(?:src|href)="(/bundle/[^"]+)"`).FindAllStringSubmatch(
@@ -364,7 +363,7 @@ func discovery(t *testing.T, document string) string {
 
 const okDiscovery = `{"issuer":"ISSUER","authorization_endpoint":"ISSUER/authorize","token_endpoint":"ISSUER/token","code_challenge_methods_supported":["plain","S256"],"response_types_supported":["code","id_token"]}`
 
-func TestTheConfigurationSaysHowToSignIn(t *testing.T) {
+func TestConfigurationSignIn(t *testing.T) {
 	for name, c := range map[string]struct {
 		document string
 		status   int
@@ -401,9 +400,9 @@ func TestTheConfigurationSaysHowToSignIn(t *testing.T) {
 	}
 }
 
-// TestTheFilesHoldNoInlineCodeAndMakeNoMarkup checks that the files contain nothing that the policy forbids, because
-// browsers would block it without telling the user.
-func TestTheFilesHoldNoInlineCodeAndMakeNoMarkup(t *testing.T) {
+// TestFilesWithoutInlineCode checks that the files contain nothing that the policy forbids, because browsers would
+// block it without telling the user.
+func TestFilesWithoutInlineCode(t *testing.T) {
 	markup := regexp.MustCompile(
 		`innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment`)
 	inline := regexp.MustCompile(`(?i)<script(?:\s[^>]*)?>[^<]|\son\w+\s*=|\sstyle\s*=|<style|javascript:|https?://`)
@@ -432,9 +431,8 @@ func TestTheFilesHoldNoInlineCodeAndMakeNoMarkup(t *testing.T) {
 	}
 }
 
-// TestTheWidgetEditsByTheConsolesModules checks that any page can load the console's modules for editing, with all
-// their imports.
-func TestTheWidgetEditsByTheConsolesModules(t *testing.T) {
+// TestWidgetEditModules checks that any page can load the console's modules for editing, with all their imports.
+func TestWidgetEditModules(t *testing.T) {
 	s := site(t, web.Options{Widget: widget})
 	imported := regexp.MustCompile(`(?m)^import [^;]*?from '\./([^']+)'`)
 	var follow func(name string)

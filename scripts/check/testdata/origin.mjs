@@ -1,4 +1,4 @@
-// Uses the chat on pages of other origins in Chromium. Run by TestAnotherOrigin; see driver.mjs.
+// Uses the chat on pages of other origins in Chromium. Run by TestOriginForeign; see driver.mjs.
 
 import { expect, findings, hold, problems, run, settled, shot, visit } from './driver.mjs';
 

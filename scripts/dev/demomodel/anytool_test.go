@@ -39,7 +39,7 @@ func newOwn(t *testing.T) *talk {
 	return c
 }
 
-func TestAnyToolCanBeCalled(t *testing.T) {
+func TestCallAnyTool(t *testing.T) {
 	for prompt, want := range map[string]string{
 		`use note_write with {"text":"a {b} c"}`:                    `note_write {"text":"a {b} c"}`,
 		"call shout with text hello":                                `shout {"text":"hello"}`,
@@ -85,7 +85,7 @@ func inOneLine(calls []fakegemini.FunctionCall) string {
 	return strings.Join(said, ", ")
 }
 
-func TestAnyToolsResultIsTold(t *testing.T) {
+func TestReportAnyResult(t *testing.T) {
 	for response, want := range map[string]string{
 		`{"output":{"text":"HELLO"}}`:                          "“shout” was done. It answered: HELLO",
 		`{"output":{"a":1,"b":[true]}}`:                        `“shout” was done. It answered: {"a":1,"b":[true]}`,
@@ -104,7 +104,7 @@ func TestAnyToolsResultIsTold(t *testing.T) {
 	}
 }
 
-func TestWhatAToolNeedsIsAskedFor(t *testing.T) {
+func TestAskForMissingArguments(t *testing.T) {
 	c := newOwn(t)
 	if calls, words := c.say("write a note"); len(calls) > 0 ||
 		!strings.HasPrefix(words, "“note_write” needs text: what to write down.") {
@@ -116,7 +116,7 @@ func TestWhatAToolNeedsIsAskedFor(t *testing.T) {
 }
 
 // The mode of function calling and the allowed names are kept to, whatever the prompt says.
-func TestTheModeIsKeptTo(t *testing.T) {
+func TestCallingMode(t *testing.T) {
 	for _, c := range []struct {
 		mode    string
 		allowed []string

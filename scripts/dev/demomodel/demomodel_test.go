@@ -125,7 +125,7 @@ func names(c fakegemini.Content) (out []string) {
 
 const both = "email ana@example.com that the demo is at ten and put it in my calendar tomorrow at ten"
 
-func TestBothRequestsAreCallsOfOneTurn(t *testing.T) {
+func TestTwoRequestsInOneTurn(t *testing.T) {
 	c := newChat(t)
 	answer := c.say(both)
 	if got := strings.Join(names(answer), " "); got != "gmail_send calendar_event_create" {
@@ -143,7 +143,7 @@ func TestBothRequestsAreCallsOfOneTurn(t *testing.T) {
 	}
 }
 
-func TestItSaysWhatHappened(t *testing.T) {
+func TestReportOutcomes(t *testing.T) {
 	for name, c := range map[string]struct{ response, want string }{
 		"done": {`{"output":{"messageId":"m1","threadId":"t1"}}`,
 			"The mail to ana@example.com was sent."},
@@ -173,7 +173,7 @@ func TestItSaysWhatHappened(t *testing.T) {
 	}
 }
 
-func TestInModeNoneItAnswersInWords(t *testing.T) {
+func TestCallingModeNone(t *testing.T) {
 	c := newChat(t)
 	c.mode = "NONE"
 	answer := c.say(both)
@@ -182,7 +182,7 @@ func TestInModeNoneItAnswersInWords(t *testing.T) {
 	}
 }
 
-func TestAnAnswerCompletesTheRequestBefore(t *testing.T) {
+func TestAnswerCompletesRequest(t *testing.T) {
 	for name, c := range map[string]struct{ prompt, question, answer, args string }{
 		"who": {"email Ana that the demo is at ten", "Who should get", "ana@example.com",
 			`{"to":["ana@example.com"],"subject":"The demo is at ten","body":"The demo is at ten."}`},
@@ -207,7 +207,7 @@ func TestAnAnswerCompletesTheRequestBefore(t *testing.T) {
 	}
 }
 
-func TestSmallTalkSaysWhatItIs(t *testing.T) {
+func TestSmallTalk(t *testing.T) {
 	for _, prompt := range []string{"hello", "what can you do?", "write a poem", "the weather is fine"} {
 		c := newChat(t)
 		if got := textOf(c.say(prompt)); !strings.Contains(got, "offline demo model") ||
@@ -230,7 +230,7 @@ func TestSmallTalkSaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestTextIsStreamedInPieces(t *testing.T) {
+func TestStreamPieces(t *testing.T) {
 	c := newChat(t)
 	raw, _ := json.Marshal(map[string]any{"role": "user", "parts": []any{map[string]any{"text": "hello"}}})
 	c.contents = append(c.contents, raw)

@@ -199,7 +199,7 @@ func TestSeveralRequestsInOnePrompt(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsNamed(t *testing.T) {
+func TestIntentMissingParts(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"email Ana that the demo is at ten":                  missingRecipient,
 		"send a mail":                                        missingRecipient,
@@ -217,7 +217,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	}
 }
 
-func TestEverythingElseIsNoRequest(t *testing.T) {
+func TestIntentNoRequest(t *testing.T) {
 	for _, prompt := range []string{
 		"", " ", "hello", "thanks a lot", "what can you do?", "what is in my calendar tomorrow at ten?",
 		"write a poem about the sea", "tell me a joke",
@@ -238,13 +238,13 @@ func TestEverythingElseIsNoRequest(t *testing.T) {
 	}
 }
 
-func TestTimesWithoutANamedZoneHaveTheirOffset(t *testing.T) {
+func TestIntentTimeOffsets(t *testing.T) {
 	local := now.In(time.FixedZone("Local", 3600))
 	check1(t, asked("schedule lunch tomorrow at noon", local), &event{Summary: "Lunch",
 		Start: "2026-11-19T12:00:00+01:00", End: "2026-11-19T13:00:00+01:00"})
 }
 
-func TestTodayIsTheDayInTheNamedZone(t *testing.T) {
+func TestIntentTodayInZone(t *testing.T) {
 	late := time.Date(2026, 11, 18, 23, 30, 0, 0, time.UTC)
 	check1(t, asked("schedule lunch tomorrow at noon Asia/Tokyo", late), &event{Summary: "Lunch",
 		Start: "2026-11-20T12:00:00", End: "2026-11-20T13:00:00", TimeZone: "Asia/Tokyo"})

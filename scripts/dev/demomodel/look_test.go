@@ -50,7 +50,7 @@ const (
 		"more":true}}`
 )
 
-func TestWhatWasReadIsTold(t *testing.T) {
+func TestReportReads(t *testing.T) {
 	for _, c := range []struct{ prompt, zone, response, want string }{
 		{"what is on tomorrow?", "Europe/Berlin", none,
 			"There is nothing in your calendar on Thursday, 19 November 2026."},
@@ -103,8 +103,8 @@ func TestWhatWasReadIsTold(t *testing.T) {
 	}
 }
 
-// TestWithoutTheToolsItSaysSo asks for what no tool is there for.
-func TestWithoutTheToolsItSaysSo(t *testing.T) {
+// TestReadsWithoutTools asks for what no tool is there for.
+func TestReadsWithoutTools(t *testing.T) {
 	for prompt, want := range map[string]string{"what is on tomorrow?": "I cannot read your calendar",
 		"am I free on Friday at 3?": "I cannot read your calendar", "any mail from ana?": "I did nothing about it"} {
 		if got := asked(prompt, now); len(got.Calls) != 0 || !strings.Contains(got.Text, want) {

@@ -164,7 +164,7 @@ func without(tools map[string]string, names ...string) map[string]string {
 	return out
 }
 
-func TestWhatItDoesOnAPage(t *testing.T) {
+func TestPageRequests(t *testing.T) {
 	noneOf := func(what string) string {
 		return "I found Blue Mug, Steel Travel Mug, and none is called “" + what + "”. Which of them do you mean? " +
 			"I did nothing yet; please say it again with its whole name."
@@ -301,7 +301,7 @@ func TestWhatItDoesOnAPage(t *testing.T) {
 	}
 }
 
-func TestItBringsOutWhatThePageHides(t *testing.T) {
+func TestPageHiddenElements(t *testing.T) {
 	state := strings.Replace(shopState, `{"coordinate":["products","mug-red","add-to-cart"]}`,
 		`{"refName":"add-to-cart","items":[{"coordinate":["products","mug-red","add-to-cart"],"hidden":true}]}`, 1)
 	made, _ := newTalk(t, without(shopTools, "action_searchProducts"), state).play("put a red mug in the cart", nil)
@@ -312,7 +312,7 @@ func TestItBringsOutWhatThePageHides(t *testing.T) {
 }
 
 // On a page the model still writes mail, and says what it cannot do.
-func TestOnAPageItKeepsItsOtherTrades(t *testing.T) {
+func TestPageOtherRequests(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"email ana@example.com that the demo is at ten":  "gmail_send",
 		"schedule a meeting 'standup' tomorrow at 10":    "calendar_event_create",
@@ -327,7 +327,7 @@ func TestOnAPageItKeepsItsOtherTrades(t *testing.T) {
 }
 
 // A wish for the page beside one for mail was dropped; now neither is done, and that is said.
-func TestOnAPageTwoTradesInOnePromptAreAskedAbout(t *testing.T) {
+func TestPageMixedRequest(t *testing.T) {
 	const prompt = "put two blue mugs in the cart and email ana@example.com that they are bought"
 	if calls, words := newTalk(t, shopTools, shopState).say(prompt); len(calls) > 0 ||
 		!strings.Contains(words, "more than one thing") {
@@ -339,7 +339,7 @@ func TestOnAPageTwoTradesInOnePromptAreAskedAbout(t *testing.T) {
 	}
 }
 
-func TestWithoutAPageItKnowsNoCart(t *testing.T) {
+func TestCartWithoutPage(t *testing.T) {
 	tools := map[string]string{"gmail_send": nothing}
 	if calls, words := newTalk(t, tools, "{}").say("put two blue mugs in the cart"); len(calls) > 0 ||
 		!strings.Contains(words, "I did nothing about it") {
@@ -347,7 +347,7 @@ func TestWithoutAPageItKnowsNoCart(t *testing.T) {
 	}
 }
 
-func TestOnAPageInModeNoneItAnswersInWords(t *testing.T) {
+func TestPageCallingModeNone(t *testing.T) {
 	c := newTalk(t, shopTools, shopState)
 	c.mode = "NONE"
 	if calls, words := c.say("find a blue mug and put two in the cart"); len(calls) > 0 ||
@@ -357,7 +357,7 @@ func TestOnAPageInModeNoneItAnswersInWords(t *testing.T) {
 }
 
 // A second request in a conversation does not depend on the first.
-func TestEachWishIsItsOwn(t *testing.T) {
+func TestPageRequestsIndependent(t *testing.T) {
 	c := newTalk(t, shopTools, shopState)
 	for range 2 {
 		if made, _ := c.play("find a blue mug and put two in the cart",
@@ -387,8 +387,8 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// TestACartThatIsACountAlone is told by its count: a page need not list what is in it.
-func TestACartThatIsACountAlone(t *testing.T) {
+// TestPageCartCount is told by its count: a page need not list what is in it.
+func TestPageCartCount(t *testing.T) {
 	for count, want := range map[string]string{"0": "The cart is empty.", "1": "There is 1 thing in the cart.",
 		"3": "There are 3 things in the cart."} {
 		c := newTalk(t, shopTools, `{"viewState":{"cart-count":"`+count+`"},"interactions":[]}`)

@@ -67,8 +67,8 @@ const (
 	unclear      = `{"error":"It is not known whether this was done. The host was started anew."}`
 )
 
-// TestATaskReadsWhatCommandsSay has the tasks meet hosts that answer in other ways than the demo host.
-func TestATaskReadsWhatCommandsSay(t *testing.T) {
+// TestTerminalTaskReadsOutput has the tasks meet hosts that answer in other ways than the demo host.
+func TestTerminalTaskReadsOutput(t *testing.T) {
 	const disk = "check disk usage and clean up /tmp if over 50%"
 	du := "4\t2026-11-18 08:00\t/tmp/a b/new\n90000\t2026-10-01 08:00\t/tmp/a b\n" +
 		"90000\t2026-10-01 08:00\t/tmp/old.tar\n" +

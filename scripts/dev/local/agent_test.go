@@ -74,9 +74,9 @@ func (u *served) connects(answer string) (session *mcp.ClientSession, back url.V
 	return session, back, err
 }
 
-// TestAProgramComesByItself gives a program only the address of /mcp. The program finds the local issuer, registers,
-// gets the user's consent, and requests a mail. The approval waits, and names the program.
-func TestAProgramComesByItself(t *testing.T) {
+// TestAgentAuthorization gives a program only the address of /mcp. The program finds the local issuer, registers, gets
+// the user's consent, and requests a mail. The approval waits, and names the program.
+func TestAgentAuthorization(t *testing.T) {
 	u := serve(t)
 	session, _, err := u.connects("yes")
 	if err != nil {
@@ -98,8 +98,8 @@ func TestAProgramComesByItself(t *testing.T) {
 	}
 }
 
-// TestAUserRefusesAProgram expects that a program whose user refuses gets no authorization code.
-func TestAUserRefusesAProgram(t *testing.T) {
+// TestAgentAuthorizationRefused expects that a program whose user refuses gets no authorization code.
+func TestAgentAuthorizationRefused(t *testing.T) {
 	u := serve(t)
 	_, back, err := u.connects("no")
 	if err == nil || back.Get("error") != "access_denied" || back.Has("code") {

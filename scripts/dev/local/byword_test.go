@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestAPagesWordsTakeBack cancels a waiting action by the words of a page's user, over HTTP. Another user's words
-// change nothing.
-func TestAPagesWordsTakeBack(t *testing.T) {
+// TestTakeBackFromPage cancels a waiting action by the words of a page's user, over HTTP. Another user's words change
+// nothing.
+func TestTakeBackFromPage(t *testing.T) {
 	ana := newTab(t)
 	var waits, other, off chatReply
 	say := func(u *served, words string, after chatReply, out *chatReply) {

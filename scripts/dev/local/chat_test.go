@@ -158,8 +158,8 @@ func newTab(t *testing.T) *tab {
 	return &tab{served: serve(t), quantity: map[string]string{}, cart: map[string]int{}}
 }
 
-// TestTwoBlueMugs has the demo model use a page through the chat, with the page's tools and the server's search.
-func TestTwoBlueMugs(t *testing.T) {
+// TestChatShop has the demo model use a page through the chat, with the page's tools and the server's search.
+func TestChatShop(t *testing.T) {
 	p := newTab(t)
 	words := p.say("find a blue mug and put two in the cart", nil)
 	if p.cart["mug-blue"] != 2 || !slices.Equal(p.asked, []string{"fill-quantity", "click-add-to-cart"}) {

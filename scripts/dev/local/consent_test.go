@@ -24,9 +24,9 @@ func (u *served) linked() string {
 	return ""
 }
 
-// TestASignInLinksTheLocalAccount expects a linked account after sign-in. Cards show it, the user can unlink it like
-// any other, and it is not used afterwards.
-func TestASignInLinksTheLocalAccount(t *testing.T) {
+// TestSignInLinksAccount expects a linked account after sign-in. Cards show it, the user can unlink it like any other,
+// and it is not used afterwards.
+func TestSignInLinksAccount(t *testing.T) {
 	u := serve(t)
 	if got := u.linked(); got != "ana@example.com linked" {
 		t.Fatalf("linked is %q", got)
@@ -67,7 +67,7 @@ func TestASignInLinksTheLocalAccount(t *testing.T) {
 	}
 }
 
-func TestTheLocalConsentIsStrict(t *testing.T) {
+func TestConsentStrict(t *testing.T) {
 	s := startTestServer(t)
 	// RFC 7636, appendix B
 	const challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"

@@ -26,8 +26,8 @@ func TestContainersWhereASocketAnswers(t *testing.T) {
 	}
 }
 
-// TestThePlannerHasContainers starts the server on a machine with an engine.
-func TestThePlannerHasContainers(t *testing.T) {
+// TestContainersForPlanner starts the server on a machine with an engine.
+func TestContainersForPlanner(t *testing.T) {
 	fake := fakedocker.Open(t, fakedocker.Options{Images: []string{"localhost/a:1"}})
 	t.Setenv("DOCKER_HOST", fake.Host)
 	u := serve(t)

@@ -14,9 +14,9 @@ type agentView struct {
 	Page, Terminal, Plans bool
 }
 
-// TestTheExamplesWork tries each example of each agent. An agent that does not understand a wish lists its examples,
-// one a line, because the console and the widget turn these lines into buttons.
-func TestTheExamplesWork(t *testing.T) {
+// TestExamples tries each example of each agent. An agent that does not understand a wish lists its examples, one a
+// line, because the console and the widget turn these lines into buttons.
+func TestExamples(t *testing.T) {
 	p := newTab(t)
 	var all struct{ Agents []agentView }
 	p.call(http.MethodGet, "/api/agent/agents", nil, &all)

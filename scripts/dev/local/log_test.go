@@ -75,8 +75,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestATakenPortNamesTheWayOut starts the server on a port that is in use.
-func TestATakenPortNamesTheWayOut(t *testing.T) {
+// TestPortInUse starts the server on a port that is in use.
+func TestPortInUse(t *testing.T) {
 	taken, err := listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -88,8 +88,8 @@ func TestATakenPortNamesTheWayOut(t *testing.T) {
 	}
 }
 
-// TestStoppedWhileItStarts stops the server by Ctrl-C before it is ready. This is not an error.
-func TestStoppedWhileItStarts(t *testing.T) {
+// TestStopDuringStart stops the server by Ctrl-C before it is ready. This is not an error.
+func TestStopDuringStart(t *testing.T) {
 	t.Setenv("DATA_DIR", t.TempDir())
 	t.Setenv("LOG_LEVEL", "silent")
 	stopped, stop := context.WithCancel(t.Context())

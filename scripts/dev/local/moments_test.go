@@ -8,9 +8,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
-// TestTheTimesOfASentenceAreFacts creates an event. The stored sentence about the outcome comes with the time, the time
-// zone, and the part of the sentence that names the time.
-func TestTheTimesOfASentenceAreFacts(t *testing.T) {
+// TestMomentsOfSentence creates an event. The stored sentence about the outcome comes with the time, the time zone, and
+// the part of the sentence that names the time.
+func TestMomentsOfSentence(t *testing.T) {
 	ana := serve(t)
 	r := ana.lunch(map[string]any{"timeZone": "Asia/Tokyo"})
 	var done struct{ ThreadID string }

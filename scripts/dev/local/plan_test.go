@@ -48,9 +48,9 @@ func (u *served) issues() (titles []string) {
 	return titles
 }
 
-// TestANewcomersPlan turns a sentence into a plan, which is refined once and confirmed. The confirmed plan's grant lets
-// the issue be created without another approval, and nothing is created before.
-func TestANewcomersPlan(t *testing.T) {
+// TestPlanFromSentence turns a sentence into a plan, which is refined once and confirmed. The confirmed plan's grant
+// lets the issue be created without another approval, and nothing is created before.
+func TestPlanFromSentence(t *testing.T) {
 	u := serve(t)
 	before := u.issues()
 	p := u.plans("", map[string]any{
@@ -80,8 +80,8 @@ func TestANewcomersPlan(t *testing.T) {
 	}
 }
 
-// TestAPlanThatSearches plans a search. The task's result is the search's result.
-func TestAPlanThatSearches(t *testing.T) {
+// TestPlanWithSearch plans a search. The task's result is the search's result.
+func TestPlanWithSearch(t *testing.T) {
 	u := serve(t)
 	p := u.plans("", map[string]any{"prompt": "plan: search the web for the harbour",
 		"repoUrl": u.base + githubPath + "/demo/site", "deadline": time.Now().Add(6 * time.Hour).Format(time.RFC3339)})
@@ -92,8 +92,8 @@ func TestAPlanThatSearches(t *testing.T) {
 	}
 }
 
-// TestAPlanThatAsks expects that a plan for a wish which the demo model does not know has a question.
-func TestAPlanThatAsks(t *testing.T) {
+// TestPlanWithQuestion expects that a plan for a wish which the demo model does not know has a question.
+func TestPlanWithQuestion(t *testing.T) {
 	u := serve(t)
 	p := u.plans("", map[string]any{"prompt": "plan: translate the site into French",
 		"repoUrl": u.base + githubPath + "/demo/site", "deadline": time.Now().Add(6 * time.Hour).Format(time.RFC3339)})
@@ -103,8 +103,8 @@ func TestAPlanThatAsks(t *testing.T) {
 	}
 }
 
-// TestATokenOfOnesOwn has the server's user act at another GitHub with GITHUB_TOKEN, without a linked account.
-func TestATokenOfOnesOwn(t *testing.T) {
+// TestPlanWithGitHubToken has the server's user act at another GitHub with GITHUB_TOKEN, without a linked account.
+func TestPlanWithGitHubToken(t *testing.T) {
 	oauth := fakegithub.NewOAuth(fakegithub.OAuthOptions{Client: fakeoauth.Client{Key: []byte("of this test")}})
 	theirs := fakegithub.New(fakegithub.Options{User: oauth.User})
 	theirs.Add(fakegithub.Seed{Owner: "acme", Name: "web", Private: true, Writers: []string{"octo-cat"},

@@ -52,7 +52,7 @@ func (u *served) lunch(fields map[string]any) (r runReply) {
 }
 
 // Noon is in the user's time zone, also in later requests of the account, and in the chat of pages.
-func TestTomorrowAtNoonIsTheUsers(t *testing.T) {
+func TestLocaleOfRelativeTime(t *testing.T) {
 	ana := serve(t)
 	bea := ana.as("bea")
 	noon := func(r runReply, zone string) {

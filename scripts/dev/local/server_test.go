@@ -12,7 +12,7 @@ import (
 
 const testBase = "http://127.0.0.1:8080"
 
-func TestWrongSettingsAreNamed(t *testing.T) {
+func TestSettingsInvalid(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -39,8 +39,8 @@ func TestWrongSettingsAreNamed(t *testing.T) {
 	}
 }
 
-// TestAKeyInTheFileIsGeminis checks that a key in the file selects Gemini, like a key in the environment.
-func TestAKeyInTheFileIsGeminis(t *testing.T) {
+// TestSettingsGeminiKey checks that a key in the file selects Gemini, like a key in the environment.
+func TestSettingsGeminiKey(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gemini.yaml")
 	if err := os.WriteFile(path, []byte("apiKey: AIzaFromFile\nmodel: gemini-from-file\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -52,9 +52,9 @@ func TestAKeyInTheFileIsGeminis(t *testing.T) {
 	}
 }
 
-// TestAPlaceholderIsNoKey starts with the template that setup writes. The demo model answers, and the greeting says
+// TestSettingsPlaceholderKey starts with the template that setup writes. The demo model answers, and the greeting says
 // why.
-func TestAPlaceholderIsNoKey(t *testing.T) {
+func TestSettingsPlaceholderKey(t *testing.T) {
 	template, err := os.ReadFile("../../ops/template.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func TestAPlaceholderIsNoKey(t *testing.T) {
 	}
 }
 
-// TestTheStartNamesModelAndAgents checks that the greeting names the model, and the examples that AGENTS replaces.
-func TestTheStartNamesModelAndAgents(t *testing.T) {
+// TestGreetingModelAndAgents checks that the greeting names the model, and the examples that AGENTS replaces.
+func TestGreetingModelAndAgents(t *testing.T) {
 	for agents, want := range map[string]string{"": "the examples concierge, reader, shop-support, shop",
 		"own": "those in own, which replace the examples concierge, reader, shop-support, shop"} {
 		theirs := map[string]string{"AGENTS": agents, "GEMINI_API_KEY": "AIzaKey"}
@@ -166,8 +166,8 @@ func startTestServer(t *testing.T) *server {
 	return s
 }
 
-// TestPathsThatAreNotClean checks that no such path is redirected, because a redirect could drop a body.
-func TestPathsThatAreNotClean(t *testing.T) {
+// TestUncleanPaths checks that no such path is redirected, because a redirect could drop a body.
+func TestUncleanPaths(t *testing.T) {
 	s := startTestServer(t)
 	for _, path := range []string{"//api/agent/run", "/x/../api/agent/run", "/./api/agent/run",
 		"/api/agent/approvals/../run", "/dev/../api/agent/run"} {
@@ -180,9 +180,9 @@ func TestPathsThatAreNotClean(t *testing.T) {
 	}
 }
 
-// TestTokensAreForThisServersPages checks that a page of another origin cannot make the local issuer issue a token, not
-// even one that it could not read.
-func TestTokensAreForThisServersPages(t *testing.T) {
+// TestTokenOrigins checks that a page of another origin cannot make the local issuer issue a token, not even one that
+// it could not read.
+func TestTokenOrigins(t *testing.T) {
 	s := startTestServer(t)
 	for origin, want := range map[string]int{"": http.StatusOK, testBase: http.StatusOK,
 		"https://evil.example": http.StatusForbidden, "null": http.StatusForbidden} {

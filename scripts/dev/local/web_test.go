@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheLocalWeb has the example agent search, and read pages of the local web. Nothing else of this machine can be
-// read.
-func TestTheLocalWeb(t *testing.T) {
+// TestWeb has the example agent search, and read pages of the local web. Nothing else of this machine can be read.
+func TestWeb(t *testing.T) {
 	u := serve(t)
 	u.as("ana")
 	var a struct {
@@ -29,8 +28,8 @@ func TestTheLocalWeb(t *testing.T) {
 	}
 }
 
-// TestTheWebOff expects that no agent can read the web if WEB_TOOLS is off.
-func TestTheWebOff(t *testing.T) {
+// TestWebOff expects that no agent can read the web if WEB_TOOLS is off.
+func TestWebOff(t *testing.T) {
 	t.Setenv("WEB_TOOLS", "off")
 	u := serve(t)
 	if u.s.web != "" || u.s.app.API.Loop.Agents["reader"] != nil {

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestWishesAreCardsOfTheirOwn sends the demo model prompts as the console does. Wishes in one sentence, or in several
-// prompts, become one card each, or a question. The last prompt of a conversation decides the expected result.
-func TestWishesAreCardsOfTheirOwn(t *testing.T) {
+// TestCardsPerWish sends the demo model prompts as the console does. Wishes in one sentence, or in several prompts,
+// become one card each, or a question. The last prompt of a conversation decides the expected result.
+func TestCardsPerWish(t *testing.T) {
 	const mail, event, list = "gmail_send", "calendar_event_create", "calendar_events_list"
 	u := serve(t)
 	for _, c := range []struct {

@@ -97,8 +97,8 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// TestADeployedServerIsNotHadSendMail checks that no case with an effect runs on a deployed server.
-func TestADeployedServerIsNotHadSendMail(t *testing.T) {
+// TestDeployedServerWithoutEffects checks that no case with an effect runs on a deployed server.
+func TestDeployedServerWithoutEffects(t *testing.T) {
 	w := deploy(t, testkit.Options{})
 	w.SetModel(demomodel.Model(time.Now))
 	w.delivering()

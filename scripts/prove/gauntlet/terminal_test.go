@@ -214,9 +214,9 @@ func TestOutputOverSSH(t *testing.T) {
 	}
 }
 
-// TestAJournalDeletedOverSSH is case 24 for a command that deletes the supervisor's records. The command ends, and its
+// TestJournalDeletedOverSSH is case 24 for a command that deletes the supervisor's records. The command ends, and its
 // user is asked about the outcome, because it is unknown.
-func TestAJournalDeletedOverSSH(t *testing.T) {
+func TestJournalDeletedOverSSH(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"rm -rf ~/.countersign; echo begun >> witness; sleep 1234",
 		"rm -rf ~/.countersign/*/; echo begun >> witness; sleep 1234",

@@ -48,8 +48,8 @@ func TestHostileInputs(t *testing.T) {
 	}
 }
 
-// TestAFalseExpectationFails gives one case of each target a wrong expectation, which must fail.
-func TestAFalseExpectationFails(t *testing.T) {
+// TestExpectationFalse gives one case of each target a wrong expectation, which must fail.
+func TestExpectationFalse(t *testing.T) {
 	realpart.Long(t, "tries a case of each target twice")
 	cases, err := readCases("testdata/hostile.jsonl")
 	if err != nil {
@@ -83,7 +83,7 @@ func TestAFalseExpectationFails(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownFails(t *testing.T) {
+func TestExpectationUnknown(t *testing.T) {
 	for name, line := range map[string]string{
 		"name":      `{"id":"x","category":"auth","target":"http:run","input":{"body":{"prompt":"of $MOON"}},"expect":{"class":"none","http":200}}`,
 		"part":      `{"id":"x","category":"auth","target":"http:run","input":{"body":{"prompt":"x"},"headers":{"Authorization":"Bearer $JWT(userA)"},"moon":"full"},"expect":{"class":"none","http":200}}`,
@@ -113,9 +113,9 @@ func TestWhatIsNotKnownFails(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotBuilt checks that the runner distinguishes cases about a target that does not exist yet from cases that
+// TestTargetNotBuilt checks that the runner distinguishes cases about a target that does not exist yet from cases that
 // it does not understand. The list has all such committed cases.
-func TestWhatIsNotBuilt(t *testing.T) {
+func TestTargetNotBuilt(t *testing.T) {
 	for name, c := range map[string]Case{
 		"a target":  {Target: "http:moon"},
 		"a tool":    {Target: "tool:fs.readFile"},
@@ -142,8 +142,9 @@ func TestWhatIsNotBuilt(t *testing.T) {
 	}
 }
 
-// TestAnotherReason checks that a refusal of the input's form does not count as a refusal for the case's subject.
-func TestAnotherReason(t *testing.T) {
+// TestRefusalForOtherReason checks that a refusal of the input's form does not count as a refusal for the case's
+// subject.
+func TestRefusalForOtherReason(t *testing.T) {
 	about := func(note string) (c Case) { c.Expect.Note = note; return c }
 	for message, note := range map[string]string{
 		"start: must be a text": "the end is before the start",
@@ -160,8 +161,8 @@ func TestAnotherReason(t *testing.T) {
 	}
 }
 
-// TestPlantedFaultsAreSeen does what Countersign must never do, and checks that the runner notices.
-func TestPlantedFaultsAreSeen(t *testing.T) {
+// TestPlantedFaults does what Countersign must never do, and checks that the runner notices.
+func TestPlantedFaults(t *testing.T) {
 	for name, plant := range map[string]func(*env){
 		"nothing": func(*env) {},
 		"a token in the log": func(s *env) {

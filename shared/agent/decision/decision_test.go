@@ -54,8 +54,9 @@ func stored(t testing.TB, sig *decision.Signature) *decision.Signature {
 	return &back
 }
 
-// TestEachFieldIsSigned changes each field of a statement and of its signature. None may be changed without notice.
-func TestEachFieldIsSigned(t *testing.T) {
+// TestSignatureCoversEachField changes each field of a statement and of its signature. None may be changed without
+// notice.
+func TestSignatureCoversEachField(t *testing.T) {
 	ring := key(t, "k").Ring("here")
 	sigs, err := ring.Sign(t.Context(), facts(), yes())
 	if err != nil {
@@ -97,7 +98,7 @@ func TestEachFieldIsSigned(t *testing.T) {
 	}
 }
 
-func TestWhoseSignatureCounts(t *testing.T) {
+func TestSignatureKeys(t *testing.T) {
 	old, present := key(t, "o"), key(t, "p")
 	both := map[string]ed25519.PublicKey{decision.KeyID(old.Public()): old.Public(),
 		decision.KeyID(present.Public()): present.Public()}
@@ -170,8 +171,8 @@ func TestParseKeys(t *testing.T) {
 	}
 }
 
-// TestOneSignatureForSeveral checks that a signature counts for each of its statements, and for no other.
-func TestOneSignatureForSeveral(t *testing.T) {
+// TestSignatureForSeveral checks that a signature counts for each of its statements, and for no other.
+func TestSignatureForSeveral(t *testing.T) {
 	ring := key(t, "k").Ring("here")
 	entry := decision.Statement{Kind: decision.Entry, UID: "ann", Tool: "send", Covers: "ann@example.com",
 		Until: now.Add(90 * 24 * time.Hour)}
@@ -204,7 +205,7 @@ func TestOneSignatureForSeveral(t *testing.T) {
 	}
 }
 
-func TestLocalKeyIsMadeOnceAndKept(t *testing.T) {
+func TestLocalKeyKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	ids := make([]string, 4)
 	var wg sync.WaitGroup

@@ -117,9 +117,9 @@ func TestCallsAndResponses(t *testing.T) {
 	}
 }
 
-// TestAResponseMayHaveMoreThanAResult checks the fields beside a result: the error that follows a partial result, and
-// the note about text from strangers. Both can be decoded again.
-func TestAResponseMayHaveMoreThanAResult(t *testing.T) {
+// TestContentsResponseFields checks the fields beside a result: the error that follows a partial result, and the note
+// about text from strangers. Both can be decoded again.
+func TestContentsResponseFields(t *testing.T) {
 	result := json.RawMessage(`"line one"`)
 	for name, tt := range map[string]struct {
 		given model.Response
@@ -175,7 +175,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-func TestBigOutputIsCut(t *testing.T) {
+func TestContentsLargeOutput(t *testing.T) {
 	for name, result := range map[string]string{"text": `"` + strings.Repeat("é", model.MaxResponse) + `"`,
 		"object": `{"a":"` + strings.Repeat("é", model.MaxResponse) + `"}`} {
 		c := fresh(t)
@@ -266,9 +266,9 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestAnyOrderIsAccepted calls the methods of Contents at random, with and without mistakes, and checks the result with
+// TestContentsAnyOrder calls the methods of Contents at random, with and without mistakes, and checks the result with
 // the strict fake after each call.
-func TestAnyOrderIsAccepted(t *testing.T) {
+func TestContentsAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gen := rapid.SampledFrom([]fakegemini.Generation{fakegemini.Gemini3, fakegemini.Gemini2}).Draw(t, "generation")
 		c, err := model.NewContents(rapid.SliceOfN(rapid.Custom(func(t *rapid.T) model.Message {

@@ -89,8 +89,8 @@ func TestGrantFor(t *testing.T) {
 	}
 }
 
-// TestUsesAreCountedFromIntents checks the use count of a grant of two calls through all outcomes of its calls.
-func TestUsesAreCountedFromIntents(t *testing.T) {
+// TestGrantUsesOfIntents checks the use count of a grant of two calls through all outcomes of its calls.
+func TestGrantUsesOfIntents(t *testing.T) {
 	s := executing(t, plan.Plan{Tasks: []plan.Task{task("One"), task("Two")}, Grants: []plan.Grant{grant(2)}})
 	act := func(id string, e plan.Execution) {
 		s.Record(plan.Act{ID: id, Tool: "github.createIssue", Effect: true, Grant: "g1", Execution: e})
@@ -135,7 +135,7 @@ func TestUsesAreCountedFromIntents(t *testing.T) {
 	expect(2)
 }
 
-func TestAGrantThatIsConfirmedAnewHolds(t *testing.T) {
+func TestGrantConfirmedAgain(t *testing.T) {
 	s := executing(t, plan.Plan{Tasks: []plan.Task{task("One")}, Grants: []plan.Grant{grant(2)}})
 	apply(t, s, plan.Event{Revoked: &plan.Revoked{GrantID: "g1"}})
 	apply(t, s, s.GiveUp("no")...)
@@ -288,8 +288,8 @@ func TestRevisionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestTheRecordIsTold checks the triplets and the log of the session's calls (004-12).
-func TestTheRecordIsTold(t *testing.T) {
+// TestSessionLog checks the triplets and the log of the session's calls (004-12).
+func TestSessionLog(t *testing.T) {
 	s := plan.NewSession()
 	s.Answered()
 	s.Record(plan.Act{ID: "read", Seq: 3, At: now, Reason: "To know.", Tool: "github.readFile",

@@ -89,8 +89,8 @@ func TestFoldingIsLinear(t *testing.T) {
 	}
 }
 
-// TestAPlanThatCannotBeRead checks that an unreadable plan ends the session. Later events cannot confirm anything.
-func TestAPlanThatCannotBeRead(t *testing.T) {
+// TestPlanUnreadable checks that an unreadable plan ends the session. Later events cannot confirm anything.
+func TestPlanUnreadable(t *testing.T) {
 	s := plan.NewSession()
 	e := plan.Event{Proposed: &plan.Proposed{Plan: json.RawMessage(`{"tasks":7}`), Hash: "h1", ApprovalID: "p1"}}
 	apply(t, s, e)
@@ -103,8 +103,8 @@ func TestAPlanThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestTheRawPlanIsWhatWasHashed checks RawPlan for a waiting plan (004-06), and after later events.
-func TestTheRawPlanIsWhatWasHashed(t *testing.T) {
+// TestRawPlan checks RawPlan for a waiting plan (004-06), and after later events.
+func TestRawPlan(t *testing.T) {
 	s := plan.NewSession()
 	if raw, err := s.RawPlan(); raw != "" || err != nil {
 		t.Errorf("%q, %v", raw, err)
@@ -134,9 +134,9 @@ func TestTheRawPlanIsWhatWasHashed(t *testing.T) {
 	}
 }
 
-// TestAYesIsToOnePlan checks that a confirmation of other bytes than the waiting plan's is refused, and that the plan
+// TestConfirmOtherPlan checks that a confirmation of other bytes than the waiting plan's is refused, and that the plan
 // still waits.
-func TestAYesIsToOnePlan(t *testing.T) {
+func TestConfirmOtherPlan(t *testing.T) {
 	p := normal(t, bind(), threeTasks())
 	for name, c := range map[string]plan.Confirmed{
 		"another hash":              {ApprovalID: "p2", Hash: "h1"},
@@ -157,9 +157,9 @@ func TestAYesIsToOnePlan(t *testing.T) {
 	}
 }
 
-// TestAnEditCannotUndoWhatIsDone checks that a confirmation is refused if a completed task is missing or changed in the
+// TestConfirmEditOfCompletedTask checks that a confirmation is refused if a completed task is missing or changed in the
 // plan.
-func TestAnEditCannotUndoWhatIsDone(t *testing.T) {
+func TestConfirmEditOfCompletedTask(t *testing.T) {
 	s := executing(t, threeTasks())
 	judge(t, s, complete())
 	apply(t, s, s.Begin()...)
@@ -179,9 +179,9 @@ func TestAnEditCannotUndoWhatIsDone(t *testing.T) {
 	}
 }
 
-// TestTheOldPlanAfterAChangeIsARevision checks that proposing the confirmed plan again is a new revision if changes
-// have applied since.
-func TestTheOldPlanAfterAChangeIsARevision(t *testing.T) {
+// TestProposeEarlierPlan checks that proposing the confirmed plan again is a new revision if changes have applied
+// since.
+func TestProposeEarlierPlan(t *testing.T) {
 	s := executing(t, threeTasks())
 	judge(t, s, complete(plan.Change{Op: plan.Obsolete, TaskID: "t2", Reason: "x"}))
 	old := proposed(t, normal(t, bind(), threeTasks()), "1")

@@ -97,7 +97,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-func TestTenTasksAreAddedToOnePlan(t *testing.T) {
+func TestChangesAddTenTasks(t *testing.T) {
 	s := executing(t, threeTasks())
 	judge(t, s, complete(slices.Repeat([]plan.Change{added("New", "t1")}, 9)...))
 	apply(t, s, s.Begin()...)
@@ -120,8 +120,8 @@ func TestTenTasksAreAddedToOnePlan(t *testing.T) {
 	}
 }
 
-// TestARevisionOfChangesThatIsRejected checks that the confirmed plan stays and the session continues with it.
-func TestARevisionOfChangesThatIsRejected(t *testing.T) {
+// TestChangesRejected checks that the confirmed plan stays and the session continues with it.
+func TestChangesRejected(t *testing.T) {
 	s := executing(t, threeTasks())
 	v := judge(t, s, complete(added("New", "", scripts)))
 	apply(t, s, proposed(t, *v.Revision, "2"))
@@ -135,7 +135,7 @@ func TestARevisionOfChangesThatIsRejected(t *testing.T) {
 	}
 }
 
-func TestARevisionHasNoGrantThatIsOver(t *testing.T) {
+func TestRevisionWithUsedGrant(t *testing.T) {
 	s := executing(t, threeTasks())
 	apply(t, s, plan.Event{Revoked: &plan.Revoked{GrantID: "g1"}})
 	b := bind()
@@ -146,7 +146,7 @@ func TestARevisionHasNoGrantThatIsOver(t *testing.T) {
 	}
 }
 
-func TestReflectionsThatAreRefused(t *testing.T) {
+func TestReflectionsRefused(t *testing.T) {
 	long := strings.Repeat("x", 10<<10)
 	for name, c := range map[string]struct {
 		r     plan.Reflection
@@ -189,7 +189,7 @@ func TestReflectionsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatIsNewChanges(t *testing.T) {
+func TestChangesOnlyNew(t *testing.T) {
 	s := executing(t, threeTasks())
 	v := judge(t, s, complete(reworded("t2", "Two")))
 	if v.Revision != nil || len(v.Events) != 2 {

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-func TestAPlanHasOneForm(t *testing.T) {
+func TestNormalizePlan(t *testing.T) {
 	p := normal(t, bind(), plan.Plan{
 		Tasks: []plan.Task{task(" One ", opens, func(t *plan.Task) {
 			t.Tools = []string{"github.readFile", "docker.executeScript", "github.readFile"}
@@ -46,7 +46,7 @@ func TestAPlanHasOneForm(t *testing.T) {
 	}
 }
 
-func TestARevisionKeepsItsIDs(t *testing.T) {
+func TestNormalizeRevisionIDs(t *testing.T) {
 	first := normal(t, bind(), plan.Plan{Tasks: []plan.Task{task("One"), task("Two"), task("Three")},
 		Grants: []plan.Grant{grant(1)}})
 	b := bind()
@@ -173,9 +173,9 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestNothingIsGrantedWhereContainersReachOut checks that container tools with a network cannot be granted, because
-// they reach beyond the session.
-func TestNothingIsGrantedWhereContainersReachOut(t *testing.T) {
+// TestNormalizeGrantsWithNetwork checks that container tools with a network cannot be granted, because they reach
+// beyond the session.
+func TestNormalizeGrantsWithNetwork(t *testing.T) {
 	b := bind()
 	b.Tools = tool.NewSet(slices.Collect(maps.Values(tools))...)
 	b.Tools["docker.executeScript"] = tool.Define(tool.Def[pathIn, textOut]{Name: "docker.executeScript",
@@ -189,7 +189,7 @@ func TestNothingIsGrantedWhereContainersReachOut(t *testing.T) {
 	}
 }
 
-func TestDecodeRefusesWhatIsNoPlan(t *testing.T) {
+func TestDecodeRefused(t *testing.T) {
 	for in, field := range map[string]string{`{"tasks":7}`: "tasks", `{"tasks":[{"uid":"x"}]}`: "tasks/0/uid",
 		`[]`: "", `{"tasks":[],"tasks":[]}`: "tasks", `{"deadline":"tomorrow"}`: "deadline"} {
 		_, err := plan.Decode(json.RawMessage(in))

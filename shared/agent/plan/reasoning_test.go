@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-func TestReasoningIsAskedFor(t *testing.T) {
+func TestWithReasoning(t *testing.T) {
 	for name, tl := range tools {
 		spec, err := plan.WithReasoning(tl.Spec)
 		if err != nil {
@@ -38,7 +38,7 @@ func TestReasoningIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestReasoningIsTakenOff(t *testing.T) {
+func TestTakeReasoning(t *testing.T) {
 	spec := tools["github.readFile"].Spec
 	for in, want := range map[string]string{
 		`{"reasoning":"To know.","path":"a"}`:                    `{"path":"a"}`,

@@ -21,7 +21,7 @@ func judge(t *testing.T, s *plan.Session, r plan.Reflection) plan.Verdict {
 	return v
 }
 
-func TestASessionGoesThroughItsStates(t *testing.T) {
+func TestSessionPhases(t *testing.T) {
 	s := plan.NewSession()
 	expect := func(want plan.Status) {
 		t.Helper()
@@ -51,7 +51,7 @@ func TestASessionGoesThroughItsStates(t *testing.T) {
 	expect(plan.StatusCompleted)
 }
 
-func TestAGrantIsUsedUp(t *testing.T) {
+func TestGrantUsedUp(t *testing.T) {
 	s := executing(t, plan.Plan{Tasks: []plan.Task{task("One", opens)}, Grants: []plan.Grant{grant(2)}})
 	bound, err := tools["github.createIssue"].Pinned([]byte(`{"owner":"acme","repo":"web","title":"Anything"}`))
 	if err != nil {
@@ -87,7 +87,7 @@ func TestAGrantIsUsedUp(t *testing.T) {
 	}
 }
 
-func TestAClaimWithoutItsEffect(t *testing.T) {
+func TestClaimWithoutEffect(t *testing.T) {
 	s := executing(t, plan.Plan{Tasks: []plan.Task{task("One", opens)}})
 	if v := judge(t, s, complete()); !strings.Contains(v.Refused, "github.createIssue") || s.Current == nil {
 		t.Fatalf("%+v", v)

@@ -304,7 +304,7 @@ func compare(t *rapid.T, s *plan.Session, m *model) {
 	}
 }
 
-func TestNothingFollowsTheEnd(t *testing.T) {
+func TestApplyAfterEnd(t *testing.T) {
 	for code, want := range map[fault.Code]plan.Status{plan.CodeDeadline: plan.StatusDeadline,
 		fault.CodeInternal: plan.StatusFailed} {
 		s := executing(t, plan.Plan{Tasks: []plan.Task{task("One")}})
@@ -320,7 +320,7 @@ func TestNothingFollowsTheEnd(t *testing.T) {
 	}
 }
 
-func TestAnEventHasOnePayload(t *testing.T) {
+func TestEventPayloads(t *testing.T) {
 	for name, e := range map[string]plan.Event{"none": {},
 		"two": {Started: &plan.Started{TaskID: "t1"}, Revoked: &plan.Revoked{GrantID: "g1"}}} {
 		if err := plan.NewSession().Apply(e); err == nil || e.Type() != "" {

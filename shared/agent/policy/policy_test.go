@@ -309,9 +309,9 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-// TestATargetOfAnotherKindIsNoAddress checks that allowlists and lists of addresses do not apply to other kinds of
-// targets, even if the value looks like an address.
-func TestATargetOfAnotherKindIsNoAddress(t *testing.T) {
+// TestTargetsOfOtherKinds checks that allowlists and lists of addresses do not apply to other kinds of targets, even if
+// the value looks like an address.
+func TestTargetsOfOtherKinds(t *testing.T) {
 	host := tool.Target{Kind: "host", Value: "a@example.com"}
 	person := tool.Target{Kind: tool.TargetAddress, Value: "a@example.com"}
 	for name, targets := range map[string][]tool.Target{

@@ -127,7 +127,7 @@ func TestDenyDominates(t *testing.T) {
 	})
 }
 
-func TestAnAllowCoversEverybody(t *testing.T) {
+func TestAllowCoversAllTargets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)
 		d := rules.Decide(in)
@@ -158,8 +158,8 @@ func TestAnAllowCoversEverybody(t *testing.T) {
 	})
 }
 
-// TestAModeChangesOnlyWhatWouldAsk compares the decisions in each agent mode with those for an agent that asks.
-func TestAModeChangesOnlyWhatWouldAsk(t *testing.T) {
+// TestModeChangesOnlyApprovals compares the decisions in each agent mode with those for an agent that asks.
+func TestModeChangesOnlyApprovals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)
 		d := rules.Decide(in)
@@ -206,7 +206,7 @@ func TestTakingAwayNeverAllows(t *testing.T) {
 	})
 }
 
-func TestOrderMakesNoDifference(t *testing.T) {
+func TestRulesOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)
 		shuffled := in
@@ -222,9 +222,9 @@ func TestOrderMakesNoDifference(t *testing.T) {
 	})
 }
 
-// TestWhatDestroysIsNeverAlwaysAllowed requests an entry for a command of each class, and checks whether an existing
-// entry applies.
-func TestWhatDestroysIsNeverAlwaysAllowed(t *testing.T) {
+// TestAlwaysAllowDestructive requests an entry for a command of each class, and checks whether an existing entry
+// applies.
+func TestAlwaysAllowDestructive(t *testing.T) {
 	entry, err := policy.Rules{}.CallEntry(uid, "run_command", ruling(tool.ClassChange, tool.RuleAsk, "rm -rf x"), now)
 	if err != nil {
 		t.Fatal(err)
@@ -247,9 +247,9 @@ func TestWhatDestroysIsNeverAlwaysAllowed(t *testing.T) {
 	}
 }
 
-// TestNoAllowlistIgnoresStoredEntries checks that an entry for an exact command, which another configuration stored,
+// TestAlwaysAllowOffIgnoresEntries checks that an entry for an exact command, which another configuration stored,
 // allows nothing.
-func TestNoAllowlistIgnoresStoredEntries(t *testing.T) {
+func TestAlwaysAllowOffIgnoresEntries(t *testing.T) {
 	r := ruling(tool.ClassChange, tool.RuleAsk, "make")
 	entry, err := policy.Rules{}.CallEntry(uid, "run_command", r, now)
 	if err != nil {

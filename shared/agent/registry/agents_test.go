@@ -150,9 +150,9 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// TestEachAgentHasOneWorker checks that each agent has one worker, and that a function that is no agent's worker
-// advances the same runs as resume.
-func TestEachAgentHasOneWorker(t *testing.T) {
+// TestWorkerOfEachAgent checks that each agent has one worker, and that a function that is no agent's worker advances
+// the same runs as resume.
+func TestWorkerOfEachAgent(t *testing.T) {
 	assistant := concierge(func(a *registry.Agent) { a.Name, a.Tools = run.Assistant, nil })
 	heavy := concierge(func(a *registry.Agent) {
 		a.Name, a.Worker, a.Tools, a.Model.Forced = "terminal", "resume-terminal", []string{"shell"}, "shell"

@@ -85,9 +85,9 @@ func TestCheckRequest(t *testing.T) {
 	}
 }
 
-// TestABudgetIsExceededByOneAnswerAtMost sends requests to a model while the budget allows it. Requests are as long as
+// TestBudgetExceededByOneAnswer sends requests to a model while the budget allows it. Requests are as long as
 // estimated, and no answer exceeds the maximum.
-func TestABudgetIsExceededByOneAnswerAtMost(t *testing.T) {
+func TestBudgetExceededByOneAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := run.Budget{Tokens: rapid.IntRange(0, 5000).Draw(t, "tokens"),
 			Money:  rapid.Int64Range(0, 5000).Draw(t, "money"),

@@ -75,7 +75,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-func TestWhatClaimsNothing(t *testing.T) {
+func TestClaimsNothing(t *testing.T) {
 	for _, text := range []string{
 		"Hello, Ana. What can I do for you?",
 		"I can send the mail once you tell me the address.",
@@ -103,7 +103,7 @@ func TestWhatClaimsNothing(t *testing.T) {
 	}
 }
 
-func TestTheServersFormIsItsOwn(t *testing.T) {
+func TestClaimInServersForm(t *testing.T) {
 	done := []string{"Sent “Green” to ken@example.org."}
 	if imitates("Sent “Green” to ken@example.org.", done) || imitates("I sent your mail to Ken.", done) {
 		t.Error("a true sentence counts as an imitation")

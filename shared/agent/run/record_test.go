@@ -8,9 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// TestARecordOfAToolThatIsElsewhere checks that a process that reads a run without having its tools still shows the
-// arguments.
-func TestARecordOfAToolThatIsElsewhere(t *testing.T) {
+// TestRecordWithoutTool checks that a process that reads a run without having its tools still shows the arguments.
+func TestRecordWithoutTool(t *testing.T) {
 	a := &run.Action{ID: "a", Status: run.ActionCompleted, Execution: run.Succeeded}
 	a.Tool, a.SideEffect = "github.createIssue", true
 	a.Args = json.RawMessage(`{"body":"one\ntwo","title":"Broken\u202e"}`)

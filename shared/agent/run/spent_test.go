@@ -10,9 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// TestNoMinuteHoldsMoreRunsThanItMay begins runs at random moments. No 60 seconds contain more runs than the limit;
-// with a limit above 60, no 59 seconds do. A user who comes back after the stated time is admitted.
-func TestNoMinuteHoldsMoreRunsThanItMay(t *testing.T) {
+// TestRunsPerMinute begins runs at random moments. No 60 seconds contain more runs than the limit; with a limit above
+// 60, no 59 seconds do. A user who comes back after the stated time is admitted.
+func TestRunsPerMinute(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := run.Limits{RunsPerMinute: rapid.SampledFrom([]int{1, 2, 5, 30, 60, 61, 100}).Draw(t, "limit")}
 		window := time.Minute
@@ -53,7 +53,7 @@ func TestNoMinuteHoldsMoreRunsThanItMay(t *testing.T) {
 	})
 }
 
-func TestADayEndsAtMidnight(t *testing.T) {
+func TestUsageDayEndsAtMidnight(t *testing.T) {
 	l := run.Limits{CallsPerDay: 3, TokensPerDay: 100}
 	night := time.Date(2027, 3, 1, 23, 59, 50, 0, time.UTC)
 	var s run.UserUsage

@@ -129,9 +129,9 @@ func TestFilesOfTheRepository(t *testing.T) {
 	}
 }
 
-// TestWhatStoodInTheFile checks that a commit may keep the links and mentions of the file that it replaces, and may not
-// add others.
-func TestWhatStoodInTheFile(t *testing.T) {
+// TestCommitKeepsTextOfFile checks that a commit may keep the links and mentions of the file that it replaces, and may
+// not add others.
+func TestCommitKeepsTextOfFile(t *testing.T) {
 	r := &taint.Record{}
 	r.Read(taint.Source{Origin: "README.md", Text: "By @eve, see https://docs.example/x and fixes #3.",
 		Files: []string{"README.md"}, Repository: repository})
@@ -369,8 +369,8 @@ func TestNotOwnWords(t *testing.T) {
 	}
 }
 
-// TestEachCharacterBetweenLetters compares the folding letter by letter with the folding of whole texts.
-func TestEachCharacterBetweenLetters(t *testing.T) {
+// TestFoldEachCharacter compares the folding letter by letter with the folding of whole texts.
+func TestFoldEachCharacter(t *testing.T) {
 	letters := strings.Repeat("И", 40)
 	for r := range rune(0x20000) {
 		for _, s := range []string{"aé" + string(r) + "Éa", string(r) + letters + string(r) + "\u0306"} {

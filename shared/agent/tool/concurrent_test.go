@@ -10,9 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// TestCallsAtOnceDoNotMeet checks that concurrent calls of one tool do not affect each other: wrong arguments fail only
+// TestConcurrentCalls checks that concurrent calls of one tool do not affect each other: wrong arguments fail only
 // their own call. The race detector reports shared state.
-func TestCallsAtOnceDoNotMeet(t *testing.T) {
+func TestConcurrentCalls(t *testing.T) {
 	type in struct {
 		N int `json:"n"`
 	}

@@ -41,7 +41,7 @@ func declare(t *testing.T, change func(*tool.Declaration)) *tool.Tool {
 	return tl
 }
 
-func TestADeclaredToolFillsInDefaults(t *testing.T) {
+func TestDeclareDefaults(t *testing.T) {
 	tl := declare(t, nil)
 	for in, want := range map[string]string{
 		` {"query": "\u0061"}`:                           `{"limit":10,"query":"a"}`,
@@ -56,7 +56,7 @@ func TestADeclaredToolFillsInDefaults(t *testing.T) {
 	}
 }
 
-func TestADeclaredToolRefuses(t *testing.T) {
+func TestDeclareRefusedArguments(t *testing.T) {
 	tl := declare(t, nil)
 	for in, field := range map[string]string{
 		`{}`: "query", `{"query":1}`: "query", `{"query":"a","page":"x"}`: "page",
@@ -73,7 +73,7 @@ func TestADeclaredToolRefuses(t *testing.T) {
 	}
 }
 
-func TestADeclaredResultFitsItsSchema(t *testing.T) {
+func TestDeclareResults(t *testing.T) {
 	call := tool.Call{Args: json.RawMessage(`{"query":"a"}`)}
 	if got, err := declare(t, nil).Execute(t.Context(), call); err != nil || string(got) != `["a"]` {
 		t.Errorf("Execute = %s, %v", got, err)

@@ -48,7 +48,7 @@ func define(change func(*tool.Def[args, answer])) *tool.Tool {
 	return tool.Define(d)
 }
 
-func TestNormalizeGivesOneCanonicalForm(t *testing.T) {
+func TestNormalizeCanonical(t *testing.T) {
 	tl := define(nil)
 	a, err := tl.Normalize(json.RawMessage(` { "text":"\u0061\/b", "to":[ "x" ] }`))
 	if err != nil || string(a) != `{"text":"a/b","to":["x"]}` {
@@ -59,8 +59,8 @@ func TestNormalizeGivesOneCanonicalForm(t *testing.T) {
 	}
 }
 
-// TestWholeNumbers checks that 5.0 counts as 5, because some programs have no integers.
-func TestWholeNumbers(t *testing.T) {
+// TestNormalizeWholeNumbers checks that 5.0 counts as 5, because some programs have no integers.
+func TestNormalizeWholeNumbers(t *testing.T) {
 	type counted struct {
 		Times int `json:"times"`
 	}
@@ -73,7 +73,7 @@ func TestWholeNumbers(t *testing.T) {
 	}
 }
 
-func TestNormalizeNamesTheFieldAndNeverTheValue(t *testing.T) {
+func TestNormalizeErrors(t *testing.T) {
 	for name, c := range map[string]struct{ in, field, word string }{
 		"string for a list": {`{"to":"SECRET","text":"x"}`, "to", "a list"},
 		"number in a list":  {`{"to":[7],"text":"x"}`, "to/0", "a text"},
@@ -106,7 +106,7 @@ func TestNormalizeNamesTheFieldAndNeverTheValue(t *testing.T) {
 	}
 }
 
-func TestTheSchemaIsPlainAndVersioned(t *testing.T) {
+func TestSchemaPlainAndVersioned(t *testing.T) {
 	tl := define(nil)
 	if s := string(tl.Schema); strings.Contains(s, "null") || !strings.Contains(s, `"whom to tell"`) {
 		t.Errorf("schema %s", s)
@@ -117,7 +117,7 @@ func TestTheSchemaIsPlainAndVersioned(t *testing.T) {
 	}
 }
 
-func TestASideEffectNeedsApprovalUnlessSaidOtherwise(t *testing.T) {
+func TestDefineApprovalDefault(t *testing.T) {
 	if a := define(nil).Approval; a != tool.Required {
 		t.Errorf("approval %q for a side effect", a)
 	}
@@ -126,21 +126,21 @@ func TestASideEffectNeedsApprovalUnlessSaidOtherwise(t *testing.T) {
 	}
 }
 
-func TestAToolWithoutABodyWaits(t *testing.T) {
+func TestDefineWithoutExecute(t *testing.T) {
 	tl := define(func(d *tool.Def[args, answer]) { d.Execute = nil })
 	if !tl.Waits() || tl.Prepares() {
 		t.Error("a tool without Execute: Waits is false, or Prepares is true")
 	}
 }
 
-func TestReconcileIsUnknownWithoutAWayToTell(t *testing.T) {
+func TestReconcileMissing(t *testing.T) {
 	out, err := define(nil).Reconcile(t.Context(), tool.Call{Args: json.RawMessage(`{}`)})
 	if err != nil || out.Verdict != tool.Unknown || out.Reason == "" {
 		t.Errorf("Reconcile = %+v, %v", out, err)
 	}
 }
 
-func TestAnEffectWhoseAnswerItsOwnSchemaForbidsIsDone(t *testing.T) {
+func TestExecuteInvalidResult(t *testing.T) {
 	type odd struct {
 		IDs []string `json:"ids"`
 	}
@@ -156,7 +156,7 @@ func TestAnEffectWhoseAnswerItsOwnSchemaForbidsIsDone(t *testing.T) {
 	}
 }
 
-func TestADefinitionThatCannotWorkPanics(t *testing.T) {
+func TestDefinePanics(t *testing.T) {
 	for name, change := range map[string]func(*tool.Def[args, answer]){
 		"bad name":                       func(d *tool.Def[args, answer]) { d.Name = "Tell me" },
 		"no description":                 func(d *tool.Def[args, answer]) { d.Description = "" },
@@ -193,8 +193,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestCompleteIsNotTheModels completes arguments with a fact that neither the model nor a user can set.
-func TestCompleteIsNotTheModels(t *testing.T) {
+// TestCompleteFacts completes arguments with a fact that neither the model nor a user can set.
+func TestCompleteFacts(t *testing.T) {
 	type note struct {
 		Text   string `json:"text"`
 		Before string `json:"before,omitempty"`

@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// TestTypesSayTheirForm checks the descriptions of Go types whose JSON a model cannot guess. A field can describe
+// TestSchemaTypeDescriptions checks the descriptions of Go types whose JSON a model cannot guess. A field can describe
 // itself instead.
-func TestTypesSayTheirForm(t *testing.T) {
+func TestSchemaTypeDescriptions(t *testing.T) {
 	type args struct {
 		At    time.Time     `json:"at"`
 		Until *time.Time    `json:"until,omitempty"`

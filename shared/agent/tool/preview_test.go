@@ -42,8 +42,8 @@ func TestPreviewHidesNothing(t *testing.T) {
 	}
 }
 
-// TestNoToolHidesAnything checks a tool whose own code shows texts unchanged.
-func TestNoToolHidesAnything(t *testing.T) {
+// TestCardHidesNothing checks a tool whose own code shows texts unchanged.
+func TestCardHidesNothing(t *testing.T) {
 	type in struct {
 		Text string `json:"text"`
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/figures"
 )
 
-// TestARemoteToolIsCheapToCheck checks the limit on the cost of a check. A page defines the schema and, through its
-// requests to the model, also influences the arguments.
-func TestARemoteToolIsCheapToCheck(t *testing.T) {
+// TestRemoteCheckCost checks the limit on the cost of a check. A page defines the schema and, through its requests to
+// the model, also influences the arguments.
+func TestRemoteCheckCost(t *testing.T) {
 	list := func(item string, n int) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
 	tl, err := tool.Remote("x", "x",
 		json.RawMessage(`{"type":"object","properties":{"a":{"type":"array","items":{"anyOf":[`+list(`{"const":"x"}`,
@@ -33,9 +33,9 @@ func TestARemoteToolIsCheapToCheck(t *testing.T) {
 	}
 }
 
-// TestARemoteToolIsToldPlainly checks that the model gets a schema that the service accepts, whatever a page wrote (see
+// TestRemoteSchemaForModel checks that the model gets a schema that the service accepts, whatever a page wrote (see
 // fakegemini.CheckDeclarations).
-func TestARemoteToolIsToldPlainly(t *testing.T) {
+func TestRemoteSchemaForModel(t *testing.T) {
 	tl, err := tool.Remote("x", "x", json.RawMessage(`{"type":"object","required":["gone","list"],"anyOf":[{"required":["list"]},{"required":["any"]}],
 		"properties":{"any":{"description":"d"},"list":{"type":"array"},"rows":{"type":["array","null"],"items":{"type":"array","items":{}}}}}`))
 	if err != nil {
@@ -57,9 +57,9 @@ func TestARemoteToolIsToldPlainly(t *testing.T) {
 	}
 }
 
-// TestAnEmptyTextIsNoDeclaredValue checks that the model's schema has no empty text among its values, with which Gemini
-// refuses the whole request, and that a call may still have it.
-func TestAnEmptyTextIsNoDeclaredValue(t *testing.T) {
+// TestRemoteEmptyEnumValue checks that the model's schema has no empty text among its values, with which Gemini refuses
+// the whole request, and that a call may still have it.
+func TestRemoteEmptyEnumValue(t *testing.T) {
 	tl, err := tool.Remote("x", "x", json.RawMessage(`{"properties":{"a":{"type":"string","enum":["on",""]},`+
 		`"b":{"anyOf":[{"type":"string","enum":[""]},{"type":"null"}]}}}`))
 	if err != nil {
@@ -78,9 +78,9 @@ func TestAnEmptyTextIsNoDeclaredValue(t *testing.T) {
 	}
 }
 
-// TestForeignSchemasAreDeclared checks schemas from public servers that leave out a type, name a property only under
+// TestRemoteForeignSchemas checks schemas from public servers that leave out a type, name a property only under
 // required, or have keywords of another type. The model gets what the server meant.
-func TestForeignSchemasAreDeclared(t *testing.T) {
+func TestRemoteForeignSchemas(t *testing.T) {
 	const anything = `{"anyOf":[{"type":"string"},{"type":"number"},{"type":"boolean"},{"type":"object"}]}`
 	for in, want := range map[string]string{
 		`{"properties":{"q":{"type":"string"}}}`: `{"type":"object","properties":{"q":{"type":"string"}}}`,
@@ -103,9 +103,9 @@ func TestForeignSchemasAreDeclared(t *testing.T) {
 	}
 }
 
-// TestWhatIsToldAsWordsIsChecked checks that the parts of a schema that the service does not accept are added to the
+// TestRemoteUnsupportedParts checks that the parts of a schema that the service does not accept are added to the
 // description, and are enforced when the call comes. Formats are only described.
-func TestWhatIsToldAsWordsIsChecked(t *testing.T) {
+func TestRemoteUnsupportedParts(t *testing.T) {
 	tl, err := tool.Remote("x", "x", json.RawMessage(`{"type":"object","properties":{
 		"key":{"type":"string","pattern":"^[a-z]+$"},"mail":{"type":"string","format":"email"},
 		"tags":{"type":"array","items":{"type":"string"},"uniqueItems":true},

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-func TestTheClassFollowsTheSideEffect(t *testing.T) {
+func TestClassDefault(t *testing.T) {
 	if c := define(nil).Class; c != tool.ClassChange {
 		t.Errorf("class %q for a tool with a side effect", c)
 	}
@@ -40,7 +40,7 @@ func TestTheClassFollowsTheSideEffect(t *testing.T) {
 	define(func(d *tool.Def[args, answer]) { d.Class = tool.ClassRead })
 }
 
-func TestACardWarnsOfTheClass(t *testing.T) {
+func TestCardClassWarning(t *testing.T) {
 	warnings := func(c tool.Class) []string {
 		tl := define(func(d *tool.Def[args, answer]) {
 			d.Class = c
@@ -62,9 +62,8 @@ func TestACardWarnsOfTheClass(t *testing.T) {
 	}
 }
 
-// TestTheVersionIsThatOfTheSchema checks that waiting approvals keep their hash when a release adds other properties to
-// a tool.
-func TestTheVersionIsThatOfTheSchema(t *testing.T) {
+// TestVersionOfSchema checks that waiting approvals keep their hash when a release adds other properties to a tool.
+func TestVersionOfSchema(t *testing.T) {
 	before, after := define(nil), define(func(d *tool.Def[args, answer]) {
 		d.Class, d.Timeout, d.Final, d.Untrusted = tool.ClassOpaque, time.Minute, true, true
 	})
@@ -73,9 +72,9 @@ func TestTheVersionIsThatOfTheSchema(t *testing.T) {
 	}
 }
 
-// TestTheVersionOfAStrangersToolCoversWhatItSays checks that an approval is bound to a stranger's description of a
-// tool: name, description and schema. The name is hashed beside the version (run.ArgsHash).
-func TestTheVersionOfAStrangersToolCoversWhatItSays(t *testing.T) {
+// TestVersionOfForeignTool checks that an approval is bound to a stranger's description of a tool: name, description
+// and schema. The name is hashed beside the version (run.ArgsHash).
+func TestVersionOfForeignTool(t *testing.T) {
 	base := tool.Spec{Name: "a", Source: "server", Description: "Reads.", Schema: json.RawMessage(`{"type":"object"}`)}
 	seen := map[string]bool{base.Version(): true}
 	for _, change := range []func(*tool.Spec){
@@ -99,7 +98,7 @@ func TestTheVersionOfAStrangersToolCoversWhatItSays(t *testing.T) {
 	}
 }
 
-func TestBoundLeavesOutFreeText(t *testing.T) {
+func TestPinnedWithoutFreeText(t *testing.T) {
 	in := json.RawMessage(`{"text":"x","to":["a@example.com"]}`)
 	if b, err := define(nil).Pinned(in); err != nil || string(b) != string(in) {
 		t.Errorf("without Bound: %s, %v", b, err)
@@ -124,7 +123,7 @@ func TestBoundLeavesOutFreeText(t *testing.T) {
 	}
 }
 
-func TestAnErrorMayCarryAPartialResult(t *testing.T) {
+func TestPartialResult(t *testing.T) {
 	refused := fault.New(fault.Tool, "refused", "No.")
 	err := tool.Partial(answer{ID: "half"}, tool.Ambiguous(refused))
 	if got := string(tool.PartialResult(err)); got != `{"id":"half"}` {

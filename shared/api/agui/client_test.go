@@ -195,7 +195,7 @@ func both(t *testing.T) (*testkit.Deployment, *client) {
 	return w, connect(t, w, "ana", "mine")
 }
 
-func TestAMailThatIsApproved(t *testing.T) {
+func TestMailApproved(t *testing.T) {
 	w, c := both(t)
 	w.SetModel(testkit.Says("Hello."))
 	now := c.says("hello")
@@ -219,14 +219,14 @@ func TestAMailThatIsApproved(t *testing.T) {
 		"assistant: Waiting for your approval: Send an e-mail to one person; "+whatCame)
 }
 
-func TestAMailThatIsDenied(t *testing.T) {
+func TestMailDenied(t *testing.T) {
 	w, c := both(t)
 	want(t, c.answers(c.says("mail bob").asked(t).resolves("reject", "comment", "not now")), wantsBob+
 		"; told: Its user said no, so it was not done.; assistant: You rejected this, so it was not done.")
 	sent(t, w, 0)
 }
 
-func TestAMailThatIsEdited(t *testing.T) {
+func TestMailEdited(t *testing.T) {
 	w, c := both(t)
 	i := c.says("mail bob").asked(t)
 	edited := testkit.Mail("eve@example.com", "s", "b")
@@ -235,9 +235,9 @@ func TestAMailThatIsEdited(t *testing.T) {
 	sent(t, w, 1)
 }
 
-// TestAnAnswerThatDoesNotCount checks that the client can continue after a refused answer, because it still has the
-// open interrupts.
-func TestAnAnswerThatDoesNotCount(t *testing.T) {
+// TestDecisionRefused checks that the client can continue after a refused answer, because it still has the open
+// interrupts.
+func TestDecisionRefused(t *testing.T) {
 	w, c := both(t)
 	i := c.says("mail bob").asked(t)
 	refused := func(with any, status, events string) agent {
@@ -266,9 +266,9 @@ func TestAnAnswerThatDoesNotCount(t *testing.T) {
 	sent(t, w, 1)
 }
 
-// TestAPageThatIsReloaded checks that a page gets its interrupt back, whether or not it kept its messages, and that its
-// own state survives.
-func TestAPageThatIsReloaded(t *testing.T) {
+// TestPageReloaded checks that a page gets its interrupt back, whether or not it kept its messages, and that its own
+// state survives.
+func TestPageReloaded(t *testing.T) {
 	w, c := both(t)
 	c.says("mail bob")
 	want(t, c.does("reload", map[string]any{"keep": true}), waits)
@@ -282,8 +282,8 @@ func TestAPageThatIsReloaded(t *testing.T) {
 	sent(t, w, 1)
 }
 
-// TestAnotherUsersThread checks that the same ID names another thread for another user.
-func TestAnotherUsersThread(t *testing.T) {
+// TestThreadOfOtherUser checks that the same ID names another thread for another user.
+func TestThreadOfOtherUser(t *testing.T) {
 	w, c := both(t)
 	ana := c.says("mail bob")
 	eve := connect(t, w, "eve", "mine")
@@ -297,8 +297,8 @@ func TestAnotherUsersThread(t *testing.T) {
 	sent(t, w, 0)
 }
 
-// TestARequestThatIsSentAgain checks that a repeated request is the same run. With other words it is refused.
-func TestARequestThatIsSentAgain(t *testing.T) {
+// TestRequestRepeated checks that a repeated request is the same run. With other words it is refused.
+func TestRequestRepeated(t *testing.T) {
 	w, c := both(t)
 	with := map[string]any{"text": "mail bob", "runId": "first"}
 	now := c.does("say", with)
@@ -331,7 +331,7 @@ func TestDecidedElsewhere(t *testing.T) {
 	sent(t, w, 1)
 }
 
-func TestARunThatFails(t *testing.T) {
+func TestRunFails(t *testing.T) {
 	w, c := both(t)
 	w.SetModel(testkit.Says(""))
 	now := c.says("hello")
@@ -344,8 +344,8 @@ func TestARunThatFails(t *testing.T) {
 	}
 }
 
-// TestAStreamThatIsCut breaks the connection after each event of a stream, and resumes with the same request.
-func TestAStreamThatIsCut(t *testing.T) {
+// TestStreamCut breaks the connection after each event of a stream, and resumes with the same request.
+func TestStreamCut(t *testing.T) {
 	w, c := both(t)
 	asked := c.says("mail bob")
 	done := c.answers(asked.asked(t).resolves("approve_once"))

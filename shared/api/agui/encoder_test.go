@@ -140,9 +140,9 @@ func TestVoiceTakenUp(t *testing.T) {
 	}
 }
 
-// TestVoiceLeavesACallToThePage checks that the outcome names the call that waits for the page while nothing waits for
-// the user, for clients whose protocol has that field.
-func TestVoiceLeavesACallToThePage(t *testing.T) {
+// TestEncoderCallOfPage checks that the outcome names the call that waits for the page while nothing waits for the
+// user, for clients whose protocol has that field.
+func TestEncoderCallOfPage(t *testing.T) {
 	left := run.Event{Type: run.ActionWaits, ActionID: "look", Wait: &run.Wait{Kind: run.KindCall}}
 	waits, card := append(aRun()[:4:4], left), []run.ApprovalView{{ApprovalID: "a"}}
 	for name, c := range map[string]struct {

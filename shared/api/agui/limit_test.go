@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestAnApprovalThatExpires checks that a client learns of an expiry at once, before any sweep, and can continue.
-func TestAnApprovalThatExpires(t *testing.T) {
+// TestApprovalExpires checks that a client learns of an expiry at once, before any sweep, and can continue.
+func TestApprovalExpires(t *testing.T) {
 	const why = "The approval expired, so this was not done."
 	const hello = "; user: hello; assistant: Hello."
 	letGo := func(i interrupt) map[string]any { return map[string]any{"interruptId": i.ID, "status": "cancelled"} }
@@ -57,8 +57,8 @@ func TestAnApprovalThatExpires(t *testing.T) {
 	}
 }
 
-// TestARunWhoseBudgetIsSpent checks that a run does what its budget permits, and says why it stopped.
-func TestARunWhoseBudgetIsSpent(t *testing.T) {
+// TestBudgetOfRunSpent checks that a run does what its budget permits, and says why it stopped.
+func TestBudgetOfRunSpent(t *testing.T) {
 	one := app.WithEnv(func(l *unit.Env) { l.Agents.Get("").Limits.Budget = run.Budget{Effects: 1} })
 	w := chatclients.OpenWith(t, testkit.Options{App: []app.Option{one}})
 	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
@@ -77,8 +77,8 @@ func TestARunWhoseBudgetIsSpent(t *testing.T) {
 	}
 }
 
-// TestAUserWhoseDayIsSpent checks that a user at the daily limit gets an error before a run begins.
-func TestAUserWhoseDayIsSpent(t *testing.T) {
+// TestDailyLimitReached checks that a user at the daily limit gets an error before a run begins.
+func TestDailyLimitReached(t *testing.T) {
 	w := chatclients.OpenWith(t, testkit.Options{Settings: []string{"MAX_MODEL_CALLS_PER_DAY=1"}})
 	w.SetModel(testkit.Says("Hello."))
 	c := connect(t, w, "ana", "mine")
@@ -89,8 +89,8 @@ func TestAUserWhoseDayIsSpent(t *testing.T) {
 	}
 }
 
-// TestAQuestionToTheUser leaves a call to the page, which asks the user in its own words and returns the answer.
-func TestAQuestionToTheUser(t *testing.T) {
+// TestQuestionByPage leaves a call to the page, which asks the user in its own words and returns the answer.
+func TestQuestionByPage(t *testing.T) {
 	dir := t.TempDir()
 	const clerk = "name: clerk\ninstruction: You look things up.\ntools: [ask_user, gmail_send]\n"
 	if err := os.WriteFile(filepath.Join(dir, "clerk.agent.yaml"), []byte(clerk), 0o600); err != nil {

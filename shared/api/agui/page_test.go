@@ -94,7 +94,7 @@ const (
 	painted  = asksPage + "; done; assistant: It is red."
 )
 
-func TestAToolOfThePage(t *testing.T) {
+func TestPageTool(t *testing.T) {
 	p := open(t, paints("red"))
 	now := p.wants("red please", paint)
 	want(t, now, asksPage)
@@ -113,8 +113,8 @@ func TestAToolOfThePage(t *testing.T) {
 	want(t, p.does("reload", nil), "user: red please; assistant: It is red.")
 }
 
-// TestTheRecordOfAPagesTool checks that a page tool's record is in the client's state and in the next run's request.
-func TestTheRecordOfAPagesTool(t *testing.T) {
+// TestPageToolRecord checks that a page tool's record is in the client's state and in the next run's request.
+func TestPageToolRecord(t *testing.T) {
 	const painted = "The page carried out paint."
 	p := open(t, paints("red"))
 	now := p.returns(`{"shown":"red"}`, p.wants("red please", paint).left(t, 1))
@@ -135,8 +135,8 @@ func TestTheRecordOfAPagesTool(t *testing.T) {
 	}
 }
 
-// TestEqualWordsTwice sends the same words twice. The result of the first call is only history for the second.
-func TestEqualWordsTwice(t *testing.T) {
+// TestPageToolEqualPrompts sends the same words twice. The result of the first call is only history for the second.
+func TestPageToolEqualPrompts(t *testing.T) {
 	p := open(t, paints("red"))
 	p.returns(`{"n":1}`, p.wants("red please", paint).left(t, 1))
 	now := p.says("red please") // with the same tools
@@ -145,9 +145,9 @@ func TestEqualWordsTwice(t *testing.T) {
 	p.heard(`{"n":1}`, `{"n":2}`)
 }
 
-// TestWhatThePageSays checks that the page's context reaches the model as text that may come from a stranger, and stays
-// for the run. Context over the limit is refused by its field, and no run begins.
-func TestWhatThePageSays(t *testing.T) {
+// TestPageContext checks that the page's context reaches the model as text that may come from a stranger, and stays for
+// the run. Context over the limit is refused by its field, and no run begins.
+func TestPageContext(t *testing.T) {
 	p := open(t, paints("red"))
 	said := make(chan string, 9)
 	p.w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
@@ -179,8 +179,8 @@ func TestWhatThePageSays(t *testing.T) {
 	}
 }
 
-// TestTwoToolsAtOnce answers two calls one after the other, and together.
-func TestTwoToolsAtOnce(t *testing.T) {
+// TestPageToolsTwoAtOnce answers two calls one after the other, and together.
+func TestPageToolsTwoAtOnce(t *testing.T) {
 	p := open(t, paints("red"), paints("blue"))
 	ids := p.wants("both", paint).left(t, 2)
 	now := p.returns(`{"n":2}`, ids[1:])
@@ -194,9 +194,9 @@ func TestTwoToolsAtOnce(t *testing.T) {
 	p.heard(`{"n":1}`, `{"n":2}`, `{"n":3}`, `{"n":3}`)
 }
 
-// TestAToolThatFails checks that the model learns why a tool failed. A call whose page never answers is given up when
+// TestPageToolFails checks that the model learns why a tool failed. A call whose page never answers is given up when
 // the user writes again.
-func TestAToolThatFails(t *testing.T) {
+func TestPageToolFails(t *testing.T) {
 	p := open(t, paints("red"))
 	id := p.wants("red please", paint).left(t, 1)[0]
 	now := p.does("returns", map[string]any{"results": []any{map[string]any{"toolCallId": id, "content": "",
@@ -216,8 +216,8 @@ func TestAToolThatFails(t *testing.T) {
 	}
 }
 
-// TestAnotherUsersCall checks that a user cannot answer a call of another user.
-func TestAnotherUsersCall(t *testing.T) {
+// TestPageToolOfOtherUser checks that a user cannot answer a call of another user.
+func TestPageToolOfOtherUser(t *testing.T) {
 	p := open(t, paints("red"))
 	ids := p.wants("red please", paint).left(t, 1)
 	eve := connect(t, p.w, "eve", "mine")
@@ -230,8 +230,8 @@ func TestAnotherUsersCall(t *testing.T) {
 	p.heard(`{"by":"ana"}`, `{"by":"eve"}`)
 }
 
-// TestAToolThatIsRefused checks that the error names the tool's field, and no run begins.
-func TestAToolThatIsRefused(t *testing.T) {
+// TestPageToolRefused checks that the error names the tool's field, and no run begins.
+func TestPageToolRefused(t *testing.T) {
 	p := open(t, paints("red"))
 	with := func(field string, value any) map[string]any {
 		other := map[string]any{"name": "other", "description": "Another.",
@@ -274,9 +274,8 @@ func TestAToolThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestAPageThatIsReloadedWhileItsToolWaits checks that a reloaded page gets the call back, and that either tab can
-// answer it once.
-func TestAPageThatIsReloadedWhileItsToolWaits(t *testing.T) {
+// TestPageToolAfterReload checks that a reloaded page gets the call back, and that either tab can answer it once.
+func TestPageToolAfterReload(t *testing.T) {
 	p := open(t, paints("red"))
 	ids := p.wants("red please", paint).left(t, 1)
 	tab := connect(t, p.w, "ana", "mine")
@@ -296,8 +295,8 @@ func TestAPageThatIsReloadedWhileItsToolWaits(t *testing.T) {
 	p.heard(`{"tab":2}`)
 }
 
-// TestAToolOfThePageAndACard has both wait at the same time, and answers them in either order and together.
-func TestAToolOfThePageAndACard(t *testing.T) {
+// TestPageToolAndCard has both wait at the same time, and answers them in either order and together.
+func TestPageToolAndCard(t *testing.T) {
 	mail := fakegemini.Call{Name: "gmail_send", Args: testkit.Mail("bob@example.com", "s", "b")}
 	p := open(t, paints("red"), mail)
 	const both = "user: both; paint; gmail_send to bob@example.com; "
@@ -326,9 +325,9 @@ func TestAToolOfThePageAndACard(t *testing.T) {
 	sent(t, p.w, 3)
 }
 
-// TestAnAnswerWhoseStreamIsCut checks that an answer counts once, and that the same request resumes the stream after
-// each of its events.
-func TestAnAnswerWhoseStreamIsCut(t *testing.T) {
+// TestDecisionStreamCut checks that an answer counts once, and that the same request resumes the stream after each of
+// its events.
+func TestDecisionStreamCut(t *testing.T) {
 	p := open(t, paints("red"))
 	whole := p.returns(`{"n":0}`, p.wants("red please", paint).left(t, 1))
 	told := []string{`{"n":0}`}

@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/mcpservers"
 )
 
-// TestTheInspector lists the tools with the protocol's inspector, and requests an e-mail, which waits.
-func TestTheInspector(t *testing.T) {
+// TestInspector lists the tools with the protocol's inspector, and requests an e-mail, which waits.
+func TestInspector(t *testing.T) {
 	inspector := mcpservers.Inspector(t, emulate.Node(t))
 	w := testkit.Open(t, testkit.Options{})
 	token := give(t, w)
@@ -50,9 +50,9 @@ func TestTheInspector(t *testing.T) {
 	}
 }
 
-// TestACodingAgent configures a coding agent with the URL and a token, as in the README. Its model requests an e-mail.
+// TestCodingAgent configures a coding agent with the URL and a token, as in the README. Its model requests an e-mail.
 // The agent runs every tool without asking, but the e-mail still waits for the user.
-func TestACodingAgent(t *testing.T) {
+func TestCodingAgent(t *testing.T) {
 	agent := mcpservers.GeminiCLI(t)
 	w := testkit.Open(t, testkit.Options{})
 	model := httptest.NewServer(fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {

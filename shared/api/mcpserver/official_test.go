@@ -69,8 +69,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestTheOfficialClient requests an e-mail with the official TypeScript client, and the user approves it.
-func TestTheOfficialClient(t *testing.T) {
+// TestOfficialClient requests an e-mail with the official TypeScript client, and the user approves it.
+func TestOfficialClient(t *testing.T) {
 	command, sdk := mcpservers.Client(t, "testdata/client.mjs")
 	w := testkit.Open(t, testkit.Options{})
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)

@@ -156,7 +156,7 @@ const (
 	sentToBob   = "run completed; gmail_send output-available; assistant: That is what came of it."
 )
 
-func TestAMailThatIsApproved(t *testing.T) {
+func TestMailApproved(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
 		want(t, c.says("hello"), "user: hello; run completed; assistant: Hello.")
 		chatclients.Mails(w, "bob@example.com")
@@ -171,7 +171,7 @@ func TestAMailThatIsApproved(t *testing.T) {
 	})
 }
 
-func TestAMailThatIsDenied(t *testing.T) {
+func TestMailDenied(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
 		chatclients.Mails(w, "bob@example.com")
 		want(t, c.answers(c.says("mail bob"), false), "user: mail bob; run completed; gmail_send output-denied; "+
@@ -180,8 +180,8 @@ func TestAMailThatIsDenied(t *testing.T) {
 	})
 }
 
-// TestAYesToOtherBytes refuses an approval whose ID has another hash.
-func TestAYesToOtherBytes(t *testing.T) {
+// TestApprovalOfOtherBytes refuses an approval whose ID has another hash.
+func TestApprovalOfOtherBytes(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
 		chatclients.Mails(w, "bob@example.com")
 		id := c.says("mail bob").asks()[0].Approval.ID
@@ -198,8 +198,8 @@ func TestAYesToOtherBytes(t *testing.T) {
 	})
 }
 
-// TestAPageThatIsReloaded checks that a page gets its card back, whether or not it kept its messages.
-func TestAPageThatIsReloaded(t *testing.T) {
+// TestPageReloaded checks that a page gets its card back, whether or not it kept its messages.
+func TestPageReloaded(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
 		chatclients.Mails(w, "bob@example.com")
 		c.says("mail bob")
@@ -212,8 +212,8 @@ func TestAPageThatIsReloaded(t *testing.T) {
 	})
 }
 
-// TestTwoTabs has both tabs answer the card. One of them gets the result from the other's run.
-func TestTwoTabs(t *testing.T) {
+// TestDecisionFromTwoTabs has both tabs answer the card. One of them gets the result from the other's run.
+func TestDecisionFromTwoTabs(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
 		chatclients.Mails(w, "bob@example.com")
 		asked := c.says("mail bob")
@@ -229,8 +229,8 @@ func TestTwoTabs(t *testing.T) {
 	})
 }
 
-// TestAnotherUserWithTheSameChat checks that another user with the same chat ID has a separate conversation.
-func TestAnotherUserWithTheSameChat(t *testing.T) {
+// TestChatIDOfOtherUser checks that another user with the same chat ID has a separate conversation.
+func TestChatIDOfOtherUser(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, c *client) {
 		chatclients.Mails(w, "bob@example.com")
 		c.says("mail bob")
@@ -284,9 +284,9 @@ func TestApprovedElsewhere(t *testing.T) {
 	})
 }
 
-// TestAStreamThatIsCut breaks the connection after each event of a stream, and resumes: with the resume request while
-// the run waits, and with the client's retry.
-func TestAStreamThatIsCut(t *testing.T) {
+// TestStreamCut breaks the connection after each event of a stream, and resumes: with the resume request while the run
+// waits, and with the client's retry.
+func TestStreamCut(t *testing.T) {
 	each(t, func(t *testing.T, w *testkit.Deployment, _ *client) {
 		chatclients.Mails(w, "bob@example.com")
 		release := releases[strings.ReplaceAll(t.Name()[strings.LastIndex(t.Name(), "/")+1:], "_", " ")]

@@ -129,8 +129,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestNothingHappens answers calls with the case's results, and calls no tool with an effect, whatever is allowed.
-func TestNothingHappens(t *testing.T) {
+// TestEvalWithoutEffects answers calls with the case's results, and calls no tool with an effect, whatever is allowed.
+func TestEvalWithoutEffects(t *testing.T) {
 	set := load(t, map[string]string{"a.eval.yaml": `
 never: [final_answer]
 tools:

@@ -138,8 +138,8 @@ func goOn(t *testing.T, a *countersign.Agent, session string) *countersign.Finis
 	return last
 }
 
-// TestTheGate has a tool of a server wait for a yes, and carries it out once; one that is said to read runs at once.
-func TestTheGate(t *testing.T) {
+// TestApproval has a tool of a server wait for a yes, and carries it out once; one that is said to read runs at once.
+func TestApproval(t *testing.T) {
 	s := newStranger(t)
 	for name, c := range map[string]struct {
 		config mcp.Config
@@ -172,9 +172,9 @@ func TestTheGate(t *testing.T) {
 	}
 }
 
-// TestAToolThatChangesIsAskedForAnew is gridctl #287: the server says something else of its tool between the card and
-// the yes, to the same process or to the next one. Nothing is done, and the new card shows the new words.
-func TestAToolThatChangesIsAskedForAnew(t *testing.T) {
+// TestToolChanged is gridctl #287: the server says something else of its tool between the card and the yes, to the same
+// process or to the next one. Nothing is done, and the new card shows the new words.
+func TestToolChanged(t *testing.T) {
 	for _, c := range []struct {
 		restarted   bool
 		description string
@@ -225,8 +225,8 @@ func TestAToolThatChangesIsAskedForAnew(t *testing.T) {
 	}
 }
 
-// TestTheSameToolAfterARestart executes an approved call of a server that describes the tool as before.
-func TestTheSameToolAfterARestart(t *testing.T) {
+// TestToolAfterRestart executes an approved call of a server that describes the tool as before.
+func TestToolAfterRestart(t *testing.T) {
 	s, st := newStranger(t), open(t)
 	server := s.connect(t, mcp.Config{})
 	options := countersign.Options{Provider: script(t), Tools: server.Tools(), Store: st}
@@ -256,8 +256,8 @@ func TestTheSameToolAfterARestart(t *testing.T) {
 	}
 }
 
-// TestALostAnswerIsParked leaves an effect whose answer was lost to its user, and does not repeat it.
-func TestALostAnswerIsParked(t *testing.T) {
+// TestAnswerLost leaves an effect whose answer was lost to its user, and does not repeat it.
+func TestAnswerLost(t *testing.T) {
 	s := newStranger(t)
 	server := s.connect(t, mcp.Config{})
 	defer server.Close()
@@ -289,9 +289,9 @@ func TestALostAnswerIsParked(t *testing.T) {
 	}
 }
 
-// TestTheOfficialServerKilledInTheMiddle has the file written whose answer is lost with the server: the user is asked,
-// and the next call finds a new server.
-func TestTheOfficialServerKilledInTheMiddle(t *testing.T) {
+// TestOfficialServerKilled has the file written whose answer is lost with the server: the user is asked, and the next
+// call finds a new server.
+func TestOfficialServerKilled(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.txt")
 	command, env, calls := mcpservers.Cut(t, mcpservers.WhenItIsDone, mcpservers.Filesystem(t, dir))

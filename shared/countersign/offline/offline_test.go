@@ -23,8 +23,9 @@ func TestWrongTurns(t *testing.T) {
 	}
 }
 
-// TestAsTheService has the client retry after some statuses, and tells a turn that refuses from the end of the script.
-func TestAsTheService(t *testing.T) {
+// TestRetryLikeService has the client retry after some statuses, and tells a turn that refuses from the end of the
+// script.
+func TestRetryLikeService(t *testing.T) {
 	for name, c := range map[string]struct {
 		turns []offline.Turn
 		want  string // of the error
@@ -54,8 +55,8 @@ func TestAsTheService(t *testing.T) {
 	}
 }
 
-// TestWithoutAKey asks the script whatever the environment configures, in many sessions at once.
-func TestWithoutAKey(t *testing.T) {
+// TestScriptWithoutKey asks the script whatever the environment configures, in many sessions at once.
+func TestScriptWithoutKey(t *testing.T) {
 	t.Setenv("GEMINI_API_KEY", "")
 	t.Setenv("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:1/elsewhere")
 	t.Setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")

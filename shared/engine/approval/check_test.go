@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-func TestEachKindHasExactlyTheDecisionsThatApplyToIt(t *testing.T) {
+func TestDecisionsOfEachKind(t *testing.T) {
 	for kind, want := range map[run.Kind][]run.Decision{
 		run.KindApproval: {run.Reject, run.TakeBack, run.ApproveOnce, run.ApproveAlways, run.ApproveAlwaysCommand,
 			run.ApproveEdited, run.Undo},

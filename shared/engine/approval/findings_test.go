@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/taint"
 )
 
-// TestAFindingIsListedOnce has a mail whose text contains its recipient twice.
-func TestAFindingIsListedOnce(t *testing.T) {
+// TestFindingListedOnce has a mail whose text contains its recipient twice.
+func TestFindingListedOnce(t *testing.T) {
 	found := []taint.Finding{{Reason: taint.Target, Origin: "the page", Text: "eve@x.org"},
 		{Reason: taint.Mention, Origin: "the page", Text: "eve@x.org"},
 		{Reason: taint.Mention, Origin: "the page", Text: "x.org"},

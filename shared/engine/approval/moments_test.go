@@ -7,9 +7,9 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// TestACardOfAReleaseWithoutMomentsIsTheSame accepts a card that an earlier release stored without moments, and rejects
-// a card whose moment was changed in the store.
-func TestACardOfAReleaseWithoutMomentsIsTheSame(t *testing.T) {
+// TestCardWithoutMoments accepts a card that an earlier release stored without moments, and rejects a card whose moment
+// was changed in the store.
+func TestCardWithoutMoments(t *testing.T) {
 	card := func(m ...tool.Moment) *run.Approval {
 		return &run.Approval{Preview: tool.Preview{Title: "Create an event", Moments: m,
 			Fields: []tool.Field{{Label: "Starts", Value: "noon", At: "2027-01-05T12:00:00Z", Moments: m}}}}

@@ -273,9 +273,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestAnEditIsToOneRevision repeats an edit. With the hash of the edited revision, it gets the same answer. With the
-// hash of an older revision, it is refused, although it would confirm the same plan.
-func TestAnEditIsToOneRevision(t *testing.T) {
+// TestEditOfOneRevision repeats an edit. With the hash of the edited revision, it gets the same answer. With the hash
+// of an older revision, it is refused, although it would confirm the same plan.
+func TestEditOfOneRevision(t *testing.T) {
 	p, move := newPlanner(t, call("propose_plan", proposal),
 		call("propose_plan", strings.Replace(proposal, "Open it", "Open one", 1)))
 	ctx := context.Background()

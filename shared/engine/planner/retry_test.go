@@ -23,9 +23,9 @@ func get(t *testing.T, p *planner.Planner, id string) *planner.Session {
 	return view(t, v)
 }
 
-// TestARetriedYes has the same plan proposed again after its task failed. Then a client repeats the first confirmation.
-// The answer is the outcome of the first approval, and the second approval still waits.
-func TestARetriedYes(t *testing.T) {
+// TestConfirmationRetried has the same plan proposed again after its task failed. Then a client repeats the first
+// confirmation. The answer is the outcome of the first approval, and the second approval still waits.
+func TestConfirmationRetried(t *testing.T) {
 	p, move := newPlanner(t, call("propose_plan", proposal), giveUpOn, call("propose_plan", proposal), giveUpOn,
 		call("propose_plan", proposal))
 	ctx := context.Background()
@@ -62,8 +62,8 @@ func TestARetriedYes(t *testing.T) {
 	confirm("a hash that both cards have shown, while none waits", byHash, "")
 }
 
-// TestARetriedRefinement has the same plan proposed again after the user has requested another plan.
-func TestARetriedRefinement(t *testing.T) {
+// TestRefinementRetried has the same plan proposed again after the user has requested another plan.
+func TestRefinementRetried(t *testing.T) {
 	p, move := newPlanner(t, call("propose_plan", proposal), call("propose_plan", proposal))
 	ctx := context.Background()
 	s := view(t, start(t, p, planner.StartOptions{}))

@@ -60,9 +60,9 @@ func TestWaitsAsComputed(t *testing.T) {
 	}
 }
 
-// TestOneRunAmongHundreds lets a user ask whose one run comes after five hundred of another user. It is answered in the
-// next minute at the latest, and only one run of the other user waits longer for it.
-func TestOneRunAmongHundreds(t *testing.T) {
+// TestCalendarOneRunAmongHundreds lets a user ask whose one run comes after five hundred of another user. It is
+// answered in the next minute at the latest, and only one run of the other user waits longer for it.
+func TestCalendarOneRunAmongHundreds(t *testing.T) {
 	c := &calendar{Minute: 100}
 	for range 500 {
 		c.answer(call(1, false))
@@ -136,8 +136,8 @@ func TestTurnsLapse(t *testing.T) {
 	}
 }
 
-// TestALateAndAnEarlyRun checks runs that are woken by processes with other clocks.
-func TestALateAndAnEarlyRun(t *testing.T) {
+// TestCalendarOtherClocks checks runs that are woken by processes with other clocks.
+func TestCalendarOtherClocks(t *testing.T) {
 	c := &calendar{Minute: 100, Taken: whole}
 	until := c.answer(call(1, false))
 	if again := c.answer(call(1, true)); until != 101 || again != 101 || len(c.Turns) != 1 {
@@ -153,8 +153,8 @@ func TestALateAndAnEarlyRun(t *testing.T) {
 	}
 }
 
-// TestAFullCalendar checks the bounds of the document: a run that finds no place asks again later and stores nothing.
-func TestAFullCalendar(t *testing.T) {
+// TestCalendarFull checks the bounds of the document: a run that finds no place asks again later and stores nothing.
+func TestCalendarFull(t *testing.T) {
 	c := &calendar{Minute: 100, Taken: whole}
 	for range 3 * maxTurns {
 		if until := c.answer(ask{user: 1, cost: 1, books: true}); until <= 100 || until > 100+horizon+1 {

@@ -47,16 +47,16 @@ func inBubble(t *testing.T, test func(t *testing.T, st store.Store)) {
 	synctest.Test(t, func(t *testing.T) { test(t, memory.New(time.Now)) })
 }
 
-func TestNoLimits(t *testing.T) {
+func TestBudgetWithoutLimits(t *testing.T) {
 	b := quota.New(quota.Config{})
 	if err := b.Take(t.Context(), quota.Call{UID: "ana", Tokens: 1 << 40}); b != nil || err != nil {
 		t.Errorf("without limits: %v, %v", b, err)
 	}
 }
 
-// TestAllInstancesTogether lets instances whose clocks differ ask as often as they can for five minutes. Together they
+// TestBudgetOfAllInstances lets instances whose clocks differ ask as often as they can for five minutes. Together they
 // have the quota of each minute, and each writes at most once a second.
-func TestAllInstancesTogether(t *testing.T) {
+func TestBudgetOfAllInstances(t *testing.T) {
 	inBubble(t, func(t *testing.T, st store.Store) {
 		const requests = 600
 		skews := []time.Duration{0, 9 * time.Second, -9 * time.Second, 0, time.Second}
@@ -99,8 +99,8 @@ func TestAllInstancesTogether(t *testing.T) {
 	})
 }
 
-// TestMostCallsNeedNoRoundTrip counts the writes of an instance that is well below its quota.
-func TestMostCallsNeedNoRoundTrip(t *testing.T) {
+// TestBudgetRoundTrips counts the writes of an instance that is well below its quota.
+func TestBudgetRoundTrips(t *testing.T) {
 	inBubble(t, func(t *testing.T, st store.Store) {
 		i := newInstance(st, quota.Limits{Requests: 10_000, Tokens: 100_000_000}, 0)
 		for range 1000 { // in 100 seconds
@@ -140,8 +140,8 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// TestAShortWait checks that a call which comes just before the next minute waits in its process.
-func TestAShortWait(t *testing.T) {
+// TestBudgetShortWait checks that a call which comes just before the next minute waits in its process.
+func TestBudgetShortWait(t *testing.T) {
 	inBubble(t, func(t *testing.T, st store.Store) {
 		b := quota.New(quota.Config{Store: st, Limits: quota.Limits{Requests: 1}})
 		call := quota.Call{Model: "m", UID: "ana", Holds: true, Books: true}
@@ -161,8 +161,8 @@ func TestAShortWait(t *testing.T) {
 	})
 }
 
-// TestACrashLosesASlice drops an instance with its slice: the others have the rest of the minute, and all of the next.
-func TestACrashLosesASlice(t *testing.T) {
+// TestBudgetAfterCrash drops an instance with its slice: the others have the rest of the minute, and all of the next.
+func TestBudgetAfterCrash(t *testing.T) {
 	inBubble(t, func(t *testing.T, st store.Store) {
 		const requests = 1000
 		i := newInstance(st, quota.Limits{Requests: requests}, 0)
@@ -222,9 +222,9 @@ func TestCallersThatLeave(t *testing.T) {
 	})
 }
 
-// TestWithoutTheDocument checks that calls are made if the store is down, if other instances' writes always come first,
-// and if a later release has written the document, which stays as it is.
-func TestWithoutTheDocument(t *testing.T) {
+// TestBudgetWithoutDocument checks that calls are made if the store is down, if other instances' writes always come
+// first, and if a later release has written the document, which stays as it is.
+func TestBudgetWithoutDocument(t *testing.T) {
 	for name, hook := range map[string]faulty.Hook{
 		"reads":     faulty.Gets(faulty.Fail(store.ErrUnavailable)),
 		"writes":    faulty.Commits(faulty.Fail(store.ErrUnavailable)),

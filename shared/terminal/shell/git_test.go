@@ -58,8 +58,8 @@ func TestBesideARepository(t *testing.T) {
 	}
 }
 
-// TestNoRepository has git commands that print files, change something, run a program, or may do so.
-func TestNoRepository(t *testing.T) {
+// TestGitOutsideRepository has git commands that print files, change something, run a program, or may do so.
+func TestGitOutsideRepository(t *testing.T) {
 	for command := range strings.Lines(`git
 git -c core.fsmonitor=x status
 git -C a -C b status

@@ -154,8 +154,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestNoChangeRunsUnasked has commands that write, connect, wait, run others, or show more than a look may.
-func TestNoChangeRunsUnasked(t *testing.T) {
+// TestReadOnlyRefusesChanges has commands that write, connect, wait, run others, or show more than a look may.
+func TestReadOnlyRefusesChanges(t *testing.T) {
 	text, err := os.ReadFile("testdata/changes.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestNoChangeRunsUnasked(t *testing.T) {
 	}
 }
 
-func TestNotReadOnly(t *testing.T) {
+func TestReadOnlyRefused(t *testing.T) {
 	for _, command := range []string{
 		"ls > f", "ls &", "! ls", "(ls)", "{ ls; }", "ls {a,b}",
 		"ls `id`", "A=b ls", "/bin/ls", "ls !x", "ls \x01",
@@ -372,7 +372,7 @@ func TestNames(t *testing.T) {
 }
 
 // The gravest warnings are kept.
-func TestManyWarnings(t *testing.T) {
+func TestWarningsBounded(t *testing.T) {
 	j, err := shell.Judge(strings.Repeat("echo $x;", 500)+"a & rm x;"+strings.Repeat("b $x &", 100), shell.Bash)
 	if err != nil || len(j.Warnings) != 32 || j.Class != shell.Destructive || !j.Has(shell.Opaque) {
 		t.Errorf("%d warnings, %s, %v", len(j.Warnings), j.Class, err)
@@ -441,8 +441,8 @@ func worst() map[string]string {
 	return all
 }
 
-// TestNoInputIsDear bounds the allocations for the worst texts: each text within a text is parsed again.
-func TestNoInputIsDear(t *testing.T) {
+// TestJudgeCost bounds the allocations for the worst texts: each text within a text is parsed again.
+func TestJudgeCost(t *testing.T) {
 	for name, command := range worst() {
 		for _, g := range []shell.Grammar{shell.Bash, shell.POSIX} {
 			n := figures.Allocated(func() { _, _ = shell.Judge(command, g) })

@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// TestEachLookerIsTried holds testdata/lookers.txt, whose commands the keeper's tests run beside hostile
-// configurations, to the table: a command of each program that may run unasked.
-func TestEachLookerIsTried(t *testing.T) {
+// TestLookersTried holds testdata/lookers.txt, whose commands the keeper's tests run beside hostile configurations, to
+// the table: a command of each program that may run unasked.
+func TestLookersTried(t *testing.T) {
 	text, err := os.ReadFile("testdata/lookers.txt")
 	if err != nil {
 		t.Fatal(err)

@@ -338,7 +338,7 @@ sha256sum -c f
 `
 
 // Known commands are not called opaque.
-func TestKnownIsNotOpaque(t *testing.T) {
+func TestOpaqueNotForKnown(t *testing.T) {
 	for command := range strings.Lines(strings.TrimSpace(known)) {
 		command = strings.TrimSpace(command)
 		j, err := shell.Judge(command, shell.Bash)

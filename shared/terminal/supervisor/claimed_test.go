@@ -17,9 +17,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestACommandThatDeletesItsJournal lets a command delete its own journal, but not the stamp. The keeper still knows
-// that the command was begun, so the command is not begun again and is never reported as not begun.
-func TestACommandThatDeletesItsJournal(t *testing.T) {
+// TestJournalDeletedByCommand lets a command delete its own journal, but not the stamp. The keeper still knows that the
+// command was begun, so the command is not begun again and is never reported as not begun.
+func TestJournalDeletedByCommand(t *testing.T) {
 	for _, shell := range []string{"bash", "busybox"} {
 		t.Run(shell, func(t *testing.T) {
 			s := sshd.Start(t, sshd.Options{Shell: shell})
@@ -60,9 +60,9 @@ func TestACommandThatDeletesItsJournal(t *testing.T) {
 	}
 }
 
-// TestAJournalIsDeletedInPart lets a command delete files of the keeper and run for a long time. The command ends soon,
+// TestJournalDeletedInPart lets a command delete files of the keeper and run for a long time. The command ends soon,
 // because it could be neither watched nor stopped. It is never reported as not begun.
-func TestAJournalIsDeletedInPart(t *testing.T) {
+func TestJournalDeletedInPart(t *testing.T) {
 	t.Parallel()
 	for i, remove := range []string{"rm -rf .countersign/ID", "rm -f .countersign/ID/*", "rm -rf .countersign"} {
 		t.Run(remove, func(t *testing.T) {
@@ -119,9 +119,9 @@ func TestAJournalIsDeletedInPart(t *testing.T) {
 	}
 }
 
-// TestTheStampIsTrimmed begins commands until their list is long. The keeper removes those that were begun a week ago
-// or before the last boot, and no others.
-func TestTheStampIsTrimmed(t *testing.T) {
+// TestStampTrimmed begins commands until their list is long. The keeper removes those that were begun a week ago or
+// before the last boot, and no others.
+func TestStampTrimmed(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
 	stamp := filepath.Join(s.Home, ".countersign", "stamp")

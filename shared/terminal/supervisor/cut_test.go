@@ -34,9 +34,9 @@ func (c *cutAt) Exec(ctx context.Context, x supervisor.Exec) (int, error) {
 	return c.Conn.Exec(ctx, x)
 }
 
-// TestAForgedEndOfALostConnection lets a command print a copy of the keeper's last line, and cuts the connection right
-// after it. This is not taken for the end, because the command goes on.
-func TestAForgedEndOfALostConnection(t *testing.T) {
+// TestForgedEndOfConnection lets a command print a copy of the keeper's last line, and cuts the connection right after
+// it. This is not taken for the end, because the command goes on.
+func TestForgedEndOfConnection(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -29,8 +29,8 @@ const bomb = `bomb() {
 }
 bomb 5 & bomb 0; while [ "$(wc -l <ups)" -lt 33 ]; do sleep 0.05; done; echo on; trap '' INT TERM; wait`
 
-// TestAForkBomb stops a command that has forked as often as it could. No process of it is left.
-func TestAForkBomb(t *testing.T) {
+// TestForkBomb stops a command that has forked as often as it could. No process of it is left.
+func TestForkBomb(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
 	k.Times.Term, k.Times.Kill = 200*time.Millisecond, 400*time.Millisecond
@@ -57,9 +57,9 @@ func TestAForkBomb(t *testing.T) {
 	await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
 }
 
-// TestAFullDisk fills the disk before a command or by it. A command that cannot be recorded is not begun. For a command
+// TestFullDisk fills the disk before a command or by it. A command that cannot be recorded is not begun. For a command
 // that was begun, the result is the true one or unknown.
-func TestAFullDisk(t *testing.T) {
+func TestFullDisk(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "small disk")
 	check(t, os.Mkdir(home, 0o700))
 	mount := exec.Command("mount", "-t", "tmpfs", "-o", "size=512k,mode=700", "tmpfs", home)

@@ -187,8 +187,8 @@ func TestKeeperIsKilled(t *testing.T) {
 	await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
 }
 
-// TestNoHome tests hosts on which the user has no writable home directory.
-func TestNoHome(t *testing.T) {
+// TestHomeNotWritable tests hosts on which the user has no writable home directory.
+func TestHomeNotWritable(t *testing.T) {
 	for name, o := range map[string]sshd.Options{"none": {NoHome: true}, "a file": {Home: "/dev/null"}} {
 		k := open(t, sshd.Start(t, o))
 		if k.Facts.Home != "" || len(k.Facts.Shells) == 0 {
@@ -212,8 +212,8 @@ func TestNoHome(t *testing.T) {
 	}
 }
 
-// TestAnIDEndsWhereItEnds holds that the end of a command leaves another one alone whose ID begins with its own.
-func TestAnIDEndsWhereItEnds(t *testing.T) {
+// TestIDPrefix holds that the end of a command leaves another one alone whose ID begins with its own.
+func TestIDPrefix(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

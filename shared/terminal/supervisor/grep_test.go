@@ -14,9 +14,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestAnotherGrep tests a host without GNU grep. Below a folder, its grep may follow a link that was put in a folder's
+// TestGrepNotGNU tests a host without GNU grep. Below a folder, its grep may follow a link that was put in a folder's
 // place, so the keeper does not search folders there.
-func TestAnotherGrep(t *testing.T) {
+func TestGrepNotGNU(t *testing.T) {
 	t.Parallel()
 	bin, dir := t.TempDir(), t.TempDir()
 	env := "#!/bin/sh\nfor a; do\ncase $a in PATH=*) a=PATH=" + sshd.Quote(sshd.Busybox(t)) +

@@ -208,9 +208,9 @@ func (p person) wait(t *testing.T) {
 	}
 }
 
-// TestOneShell attaches several clients at once where no shell exists. All get the same shell, and nothing is left of
+// TestShellRace attaches several clients at once where no shell exists. All get the same shell, and nothing is left of
 // it afterwards.
-func TestOneShell(t *testing.T) {
+func TestShellRace(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	var ks [4]*supervisor.Keeper
 	for i := range ks {
@@ -242,8 +242,8 @@ func TestOneShell(t *testing.T) {
 	}
 }
 
-// TestNoShell tests a shell that cannot start. It must not be reported as ended.
-func TestNoShell(t *testing.T) {
+// TestShellFailsToStart tests a shell that cannot start. It must not be reported as ended.
+func TestShellFailsToStart(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
 	check(t, os.WriteFile(filepath.Join(s.Home, ".countersign", "terminals"), nil, 0o600))
@@ -256,8 +256,8 @@ func TestNoShell(t *testing.T) {
 	}
 }
 
-// TestAShellThatNobodyReads checks that a shell without a reader ends after its time limit.
-func TestAShellThatNobodyReads(t *testing.T) {
+// TestShellWithoutReader checks that a shell without a reader ends after its time limit.
+func TestShellWithoutReader(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
 	k.Times.Idle = 500 * time.Millisecond
@@ -271,9 +271,9 @@ func TestAShellThatNobodyReads(t *testing.T) {
 	await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
 }
 
-// TestTheRing lets a shell print more than is kept. An attached reader gets all of it, a later reader gets the last
+// TestShellRing lets a shell print more than is kept. An attached reader gets all of it, a later reader gets the last
 // part, and the disk does not fill.
-func TestTheRing(t *testing.T) {
+func TestShellRing(t *testing.T) {
 	for _, tail := range []string{"GNU's", "busybox's"} {
 		t.Run(tail, func(t *testing.T) {
 			t.Parallel()
@@ -313,9 +313,9 @@ func TestTheRing(t *testing.T) {
 	}
 }
 
-// TestASlowReader stops reading a shell. The shell goes on after a short time, and the reader is informed of the output
-// that it missed.
-func TestASlowReader(t *testing.T) {
+// TestShellSlowReader stops reading a shell. The shell goes on after a short time, and the reader is informed of the
+// output that it missed.
+func TestShellSlowReader(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
 	k.Times.Idle = 10 * time.Second // far more than the reader needs

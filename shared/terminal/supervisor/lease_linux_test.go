@@ -16,9 +16,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestAPathThatCannotBeOpened tests a file that exists but that the system does not let the keeper open, like a pipe in
-// a file's place. The command is refused and not begun.
-func TestAPathThatCannotBeOpened(t *testing.T) {
+// TestLeasePathUnreadable tests a file that exists but that the system does not let the keeper open, like a pipe in a
+// file's place. The command is refused and not begun.
+func TestLeasePathUnreadable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	f, err := os.Create(filepath.Join(dir, "file"))

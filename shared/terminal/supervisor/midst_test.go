@@ -28,9 +28,9 @@ func before(t *testing.T, program, first string) string {
 	return path
 }
 
-// TestAClaimTakesAMoment asks about a command that another process has claimed without writing anything about it. That
+// TestClaimInProgress asks about a command that another process has claimed without writing anything about it. That
 // process writes while the caller waits.
-func TestAClaimTakesAMoment(t *testing.T) {
+func TestClaimInProgress(t *testing.T) {
 	const ended = "printf 'on\\r\\n' >\"$j/out\"; echo 3:/:exited:10:0:4:. >\"$j/exit\""
 	claim := func(t *testing.T, first string) *supervisor.Keeper {
 		t.Parallel()

@@ -14,9 +14,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestNobodyElseWritesThere tests the folders below which a program may search that could follow a link: no other user
-// can put one there, and no list of ignored files is one.
-func TestNobodyElseWritesThere(t *testing.T) {
+// TestPrivateFolders tests the folders below which a program may search that could follow a link: no other user can put
+// one there, and no list of ignored files is one.
+func TestPrivateFolders(t *testing.T) {
 	t.Parallel()
 	k, err := supervisor.Open(t.Context(), sshd.Start(t, sshd.Options{}).Dial())
 	if err != nil {

@@ -68,7 +68,7 @@ binding:
   url: https://shop.example/search
 `
 
-func TestWhatIsWrongInAFile(t *testing.T) {
+func TestLoadFileErrors(t *testing.T) {
 	tests := map[string]struct {
 		from, to string
 		line     int
@@ -244,7 +244,7 @@ func TestAliasBomb(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongInAFolder(t *testing.T) {
+func TestLoadFolderErrors(t *testing.T) {
 	const plugin = "name: p\nactions:\n"
 	many := plugin
 	for i := range 201 {
@@ -298,14 +298,14 @@ func TestWhatIsWrongInAFolder(t *testing.T) {
 }
 
 // CS-011: two names that are equal for the model are an error at the start.
-func TestTwoNamesThatMapToOne(t *testing.T) {
+func TestLoadNameCollision(t *testing.T) {
 	_, err := Load(folder(t, map[string]string{"plugin.yaml": "name: p\nactions:\n  - a.b_c\n  - a_b.c\n"}))
 	if err == nil || !strings.Contains(err.Error(), "plugin.yaml:4") || !strings.Contains(err.Error(), "action_a_b_c") {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-func TestALinkDoesNotLeaveTheFolder(t *testing.T) {
+func TestLoadSymlinkRefused(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "secret.jay-action")
 	if err := os.WriteFile(outside, []byte(whole), 0o600); err != nil {
 		t.Fatal(err)
@@ -334,8 +334,8 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// TestWhatAToolDeclares compares what a file says of its action with the tool that is made of it.
-func TestWhatAToolDeclares(t *testing.T) {
+// TestLoadDeclaredTool compares what a file says of its action with the tool that is made of it.
+func TestLoadDeclaredTool(t *testing.T) {
 	const file = `name: order.cancel
 description: Cancels orders.
 inputSchema:

@@ -44,7 +44,7 @@ func card(t *testing.T, file, args string) tool.Preview {
 }
 
 // People read names and titles, and an editor learns which argument each line is, and what it may be instead.
-func TestACardWithNames(t *testing.T) {
+func TestPreviewNames(t *testing.T) {
 	p := card(t, rated1, `{"note":"n","pace":"slow","stars":4,"thing":"t-1"}`)
 	want := []tool.Field{{Label: "Thing", Value: "Blue Mug", Argument: "thing"},
 		{Label: "Number of stars", Value: "4", Argument: "stars"}, {Label: "note", Value: "n", Argument: "note"},
@@ -60,7 +60,7 @@ func TestACardWithNames(t *testing.T) {
 }
 
 // A value that has no name cannot pass for one that has.
-func TestACardOfAValueWithoutName(t *testing.T) {
+func TestPreviewValueWithoutName(t *testing.T) {
 	for value, title := range map[string]string{
 		"Blue Mug":              "Rate “Blue Mug” with 1 stars",
 		"x” with 5 stars, “":    `Rate “x" with 5 stars, "” with 1 stars`,
@@ -82,7 +82,7 @@ func TestACardOfAValueWithoutName(t *testing.T) {
 }
 
 // A card stays small: of more names than it can list none is offered, and the value is shown by its own all the same.
-func TestACardOfManyNames(t *testing.T) {
+func TestPreviewManyNames(t *testing.T) {
 	var names []string
 	for i := range tool.MaxChoices + 1 {
 		names = append(names, "t-"+strconv.Itoa(i+1)+": Mug "+strconv.Itoa(i+1))
@@ -95,7 +95,7 @@ func TestACardOfManyNames(t *testing.T) {
 }
 
 // A title names only what each call has.
-func TestATitleOfWhatMayBeAbsent(t *testing.T) {
+func TestPreviewTitle(t *testing.T) {
 	file := strings.Replace(rated1, "Rate {thing}", "Rate {note}", 1)
 	if _, _, err := ParseMetadata("a.jay-action", []byte(file)); err == nil || !strings.Contains(err.Error(), `"note" may be`) {
 		t.Errorf("it is read: %v", err)

@@ -91,7 +91,7 @@ func TestExecute(t *testing.T) {
 	}
 }
 
-func TestWhatStopsTheStart(t *testing.T) {
+func TestRegistryErrors(t *testing.T) {
 	list, err := Load("testdata")
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestWhatStopsTheStart(t *testing.T) {
 	}
 }
 
-func TestAHandlerFitsItsFile(t *testing.T) {
+func TestRegistryHandlerTypes(t *testing.T) {
 	type item struct {
 		Colour string `json:"colour,omitempty"`
 	}
@@ -191,7 +191,7 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-func TestAHandlersErrorsKeepTheirMeaning(t *testing.T) {
+func TestRegistryHandlerErrors(t *testing.T) {
 	cause := errors.New("cause")
 	for _, mark := range []func(
 		error) error{tool.Ambiguous, tool.Transient, tool.Unanswered, func(err error) error { return err }} {
@@ -209,7 +209,7 @@ func TestAHandlersErrorsKeepTheirMeaning(t *testing.T) {
 }
 
 // The files of seed 001 load unchanged, and an action without handler and binding returns an error that says so.
-func TestTheSeedsOwnFiles(t *testing.T) {
+func TestRegistrySeedFiles(t *testing.T) {
 	r, err := Open("testdata/seed", Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -236,7 +236,7 @@ func TestTheSeedsOwnFiles(t *testing.T) {
 	}
 }
 
-func TestAnActionThatOnlyReadsAsksNobody(t *testing.T) {
+func TestRegistryReadOnlyAction(t *testing.T) {
 	for more, want := range map[string]bool{"": true, "readOnly: true\n": false, "category: query\n": false,
 		"category: read-only\n": false, "category: action\n": true,
 		"readOnly: false\ncategory: query\n": true, "sideEffect: false\n": false} {

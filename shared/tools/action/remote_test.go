@@ -158,7 +158,7 @@ func known(err error) string {
 	return fmt.Sprint(err)
 }
 
-func TestNothingWasSentWhereNobodyListens(t *testing.T) {
+func TestRemoteNobodyListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -180,9 +180,9 @@ func TestNothingWasSentWhereNobodyListens(t *testing.T) {
 	}
 }
 
-// TestAnAddressThatMayNotBeCalled declares an endpoint at an address that is no service of the operator's: nothing is
-// sent, and it is not tried again.
-func TestAnAddressThatMayNotBeCalled(t *testing.T) {
+// TestRemoteAddressRefused declares an endpoint at an address that is no service of the operator's: nothing is sent,
+// and it is not tried again.
+func TestRemoteAddressRefused(t *testing.T) {
 	for _, url := range []string{"https://169.254.169.254/x", "https://[fe80::1]/x", "https://[64:ff9b::a9fe:a9fe]/x",
 		"https://0.0.0.0/x", "https://224.0.0.1/x"} {
 		_, err := boundTo(t, url, outputOK).Execute(t.Context(), aCall)
@@ -194,7 +194,7 @@ func TestAnAddressThatMayNotBeCalled(t *testing.T) {
 
 // An Idempotency-Key makes net/http resend a request by itself when a kept connection breaks: an effect would happen
 // twice.
-func TestNothingIsSentTwiceUnasked(t *testing.T) {
+func TestRemoteNoSilentRetry(t *testing.T) {
 	var n atomic.Int32
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		if n.Add(1) == 1 {
@@ -216,7 +216,7 @@ func TestNothingIsSentTwiceUnasked(t *testing.T) {
 	}
 }
 
-func TestTheRequest(t *testing.T) {
+func TestRemoteRequest(t *testing.T) {
 	var got *http.Request
 	var body []byte
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -246,7 +246,7 @@ func TestTheRequest(t *testing.T) {
 }
 
 // An endpoint with its own key is called with that one, and rejects the operator's; the first key signs.
-func TestADerivedKeySigns(t *testing.T) {
+func TestRemoteDerivedKey(t *testing.T) {
 	var header string
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		header = r.Header.Get(Header)
@@ -285,7 +285,7 @@ func TestADerivedKeySigns(t *testing.T) {
 }
 
 // Arguments of GET are the query, whatever they hold.
-func TestTheQuery(t *testing.T) {
+func TestRemoteQuery(t *testing.T) {
 	var got *http.Request
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		got = r

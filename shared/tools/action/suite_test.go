@@ -124,8 +124,8 @@ func (e *endpoint) act(key string) {
 	e.acted = append(e.acted, key)
 }
 
-// TestEveryFaultIsSettled: an endpoint that is idempotent is asked again, and any other one is left to the user.
-func TestEveryFaultIsSettled(t *testing.T) {
+// TestReconcileEachFault: an endpoint that is idempotent is asked again, and any other one is left to the user.
+func TestReconcileEachFault(t *testing.T) {
 	const op = "POST"
 	status, kind := toolstest.Status, toolstest.Kind
 	done := toolstest.Settled{Want: toolstest.Completed, Effects: 1}

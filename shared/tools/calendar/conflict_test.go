@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 )
 
-// TestAnEventAtTheSameTimeIsNamed compares a new event with one that the calendar has.
-func TestAnEventAtTheSameTimeIsNamed(t *testing.T) {
+// TestConflictNamed compares a new event with one that the calendar has.
+func TestConflictNamed(t *testing.T) {
 	recurs := func(rule string) map[string]any { return map[string]any{"recurrence": []any{rule}} }
 	self := func(status string) map[string]any {
 		return map[string]any{"attendees": []any{map[string]any{"email": "me@example.com", "responseStatus": status}}}
@@ -73,8 +73,8 @@ func TestAnEventAtTheSameTimeIsNamed(t *testing.T) {
 	}
 }
 
-// TestManyEventsAtTheSameTimeAreCounted checks that a full calendar costs one request and four lines.
-func TestManyEventsAtTheSameTimeAreCounted(t *testing.T) {
+// TestConflictsCounted checks that a full calendar costs one request and four lines.
+func TestConflictsCounted(t *testing.T) {
 	l := openLists(t, scope)
 	for range 300 {
 		l.add(t, "Standup", "2027-01-05T09:00:00Z", "2027-01-05T10:00:00Z", nil)

@@ -55,7 +55,7 @@ func newDeletion(t *testing.T) *env {
 	return w
 }
 
-func TestEveryFaultOfADeletionIsSettled(t *testing.T) {
+func TestDeleteReconcileEachFault(t *testing.T) {
 	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newDeletion(t).Provider },
 		Broken: calendar.NewDelete(toolstest.Panicking{}, calendar.Options{}),
 		Acts:   []string{get, remove}, Absence: true, Found: true, Cases: map[string]toolstest.Settled{
@@ -77,7 +77,7 @@ func TestEveryFaultOfADeletionIsSettled(t *testing.T) {
 		}}.Run(t)
 }
 
-func TestAnEventThatIsGoneNeedsNoDeletion(t *testing.T) {
+func TestDeleteMissingEvent(t *testing.T) {
 	w := newDeletion(t)
 	if err := w.owner.Events.Delete("primary", w.Events()[0]["id"].(string)).Do(); err != nil {
 		t.Fatal(err)
@@ -93,8 +93,8 @@ func TestAnEventThatIsGoneNeedsNoDeletion(t *testing.T) {
 	}
 }
 
-// TestAnEventThatWasChangedIsShownAnew has an event's owner change it before it is deleted.
-func TestAnEventThatWasChangedIsShownAnew(t *testing.T) {
+// TestDeleteChangedEvent has an event's owner change it before it is deleted.
+func TestDeleteChangedEvent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change *calendarapi.Event
 		want   string // the changed part that the error names, or "" if the event is deleted
@@ -147,7 +147,7 @@ func guests(all ...*calendarapi.EventAttendee) *calendarapi.Event {
 	return &calendarapi.Event{Attendees: all}
 }
 
-func TestOnlyWhatWasMadeHereIsDeleted(t *testing.T) {
+func TestDeleteForeignEvent(t *testing.T) {
 	w := newDeletion(t)
 	at := map[string]any{"dateTime": "2027-01-05T10:00:00Z"}
 	if err := w.AddEvent("me@example.com", map[string]any{"summary": "theirs", "start": at, "end": at}); err != nil {
@@ -160,7 +160,7 @@ func TestOnlyWhatWasMadeHereIsDeleted(t *testing.T) {
 	}
 }
 
-func TestADeletionIsShownWithWhoIsTold(t *testing.T) {
+func TestDeleteCardAttendees(t *testing.T) {
 	del := calendar.NewDelete(nil, calendar.Options{})
 	for sent, told := range map[string]string{``: "everyone invited", `,"sendUpdates":"none"`: "No one gets an e-mail",
 		`,"sendUpdates":"externalOnly"`: "do not use"} {

@@ -51,8 +51,8 @@ func TestFreeBusySuite(t *testing.T) {
 	}
 }
 
-// TestBusyTimesAreThoseThatAreShared asks for the times of the user, of a person who shares them, and of another one.
-func TestBusyTimesAreThoseThatAreShared(t *testing.T) {
+// TestBusyTimesShared asks for the times of the user, of a person who shares them, and of another one.
+func TestBusyTimesShared(t *testing.T) {
 	l := openLists(t, scope, busyScope)
 	l.tool = calendar.NewFreeBusy(fakegoogle.Accounts{}, calendar.Options{Endpoint: l.URL + "/calendar/v3/",
 		Timeout: await.Most})
@@ -91,8 +91,8 @@ func TestBusyTimesAreThoseThatAreShared(t *testing.T) {
 	}
 }
 
-// TestBusyTimesNeedTheirOwnScope uses an account that was linked for events only.
-func TestBusyTimesNeedTheirOwnScope(t *testing.T) {
+// TestBusyTimesScope uses an account that was linked for events only.
+func TestBusyTimesScope(t *testing.T) {
 	g := toolstest.OpenGoogle(t, scope)
 	tl := calendar.NewFreeBusy(fakegoogle.Accounts{}, calendar.Options{Endpoint: g.URL + "/calendar/v3/",
 		Timeout: await.Most})

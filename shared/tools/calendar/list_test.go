@@ -121,7 +121,7 @@ func (l lists) during(ctx context.Context, t *testing.T, change map[string]any) 
 	return out, err
 }
 
-func TestEventsAreListedInTheZoneOfTheirReader(t *testing.T) {
+func TestListInTimeZone(t *testing.T) {
 	l := openLists(t, scope)
 	l.add(t, "Lunch", "2027-01-05T12:00:00", "2027-01-05T13:00:00", map[string]any{"location": "The Crown",
 		"transparency": "transparent"})
@@ -194,8 +194,8 @@ func told(e calendar.Events) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestStrangersTitlesAreBoundedAndVisible has invitations whose titles hide what they say, or are long.
-func TestStrangersTitlesAreBoundedAndVisible(t *testing.T) {
+// TestListForeignTitles has invitations whose titles hide what they say, or are long.
+func TestListForeignTitles(t *testing.T) {
 	l := openLists(t, scope)
 	for i, title := range []string{"a\u202eb\u200bc\x1b[31m\x00", strings.Repeat("long ", 2<<10),
 		strings.Repeat("\u202e", 5<<10), " \n\t ", "two\r\nlines"} {
@@ -224,9 +224,8 @@ func TestStrangersTitlesAreBoundedAndVisible(t *testing.T) {
 	}
 }
 
-// TestAListThatFailsSaysSo lets Google fail. The error says that the calendar could not be read, and no events are
-// returned.
-func TestAListThatFailsSaysSo(t *testing.T) {
+// TestListFails lets Google fail. The error says that the calendar could not be read, and no events are returned.
+func TestListFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault fakegoogle.Fault
 		class fault.Class
@@ -268,8 +267,8 @@ func TestAListThatFailsSaysSo(t *testing.T) {
 	}
 }
 
-// TestAnEventOfTheModelsOwnIsNoSource lists an event that calendar_event_create made: its addresses are not read.
-func TestAnEventOfTheModelsOwnIsNoSource(t *testing.T) {
+// TestListOwnEventIsNoSource lists an event that calendar_event_create made: its addresses are not read.
+func TestListOwnEventIsNoSource(t *testing.T) {
 	l := openLists(t, scope)
 	l.add(t, "https://ana.example/1", "2027-01-05T12:00:00", "2027-01-05T13:00:00", nil)
 	l.add(t, "https://own.example/2", "2027-01-05T14:00:00", "2027-01-05T15:00:00", map[string]any{

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTheCardHasItsMomentsAsFacts, so that a page can write them in its reader's language.
-func TestTheCardHasItsMomentsAsFacts(t *testing.T) {
+// TestCardMoments, so that a page can write them in its reader's language.
+func TestCardMoments(t *testing.T) {
 	for args, want := range map[string]string{
 		`"start":"2027-01-05T10:00:00","end":"2027-01-05T11:00:00","timeZone":"America/New_York"`: "" +
 			"Starts: 2027-01-05T10:00:00-05:00 America/New_York\n" +

@@ -157,7 +157,7 @@ var refused = map[string]toolstest.Refused{
 	"no end":   {Change: map[string]any{"end": nil}, Field: "end"},
 }
 
-func TestEveryTimeIsWrittenWithItsOffset(t *testing.T) {
+func TestNormalizeTimeOffset(t *testing.T) {
 	for name, c := range map[string]struct {
 		change     map[string]any
 		start, end string
@@ -217,7 +217,7 @@ func TestSpellingsOfARule(t *testing.T) {
 	}
 }
 
-func TestAttendeesAreToldUnlessSaidOtherwise(t *testing.T) {
+func TestNormalizeNotifyDefault(t *testing.T) {
 	for _, c := range []struct{ change, want string }{{"", `"sendUpdates":"all"`}, {"none", `"sendUpdates":"none"`}} {
 		change := map[string]any{"attendees": []string{"a@example.com", "a@EXAMPLE.com"}, "calendarId": "primary"}
 		if c.change != "" {
@@ -272,7 +272,7 @@ var previews = map[string]toolstest.Shown{
 		Want: []string{"A Google Meet link will be added", "Location: Room 1"}},
 }
 
-func TestTheSummaryHoldsNoDescription(t *testing.T) {
+func TestSummaryWithoutDescription(t *testing.T) {
 	args, _ := suite.Holds(t, with(map[string]any{"attendees": []string{"a@example.com"}, "description": "SECRET"}))
 	want := "Created the event “x” on Tuesday, 5 January 2027, 10:00 (UTC+00:00) with a@example.com."
 	if got := newTool().Summary(args); got != want {

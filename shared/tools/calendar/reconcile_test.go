@@ -68,8 +68,8 @@ var (
 	}
 )
 
-// TestEveryFaultIsSettled implements reliability §2, the table "How C18-C20 are settled", column "Calendar".
-func TestEveryFaultIsSettled(t *testing.T) {
+// TestReconcileEachFault implements reliability §2, the table "How C18-C20 are settled", column "Calendar".
+func TestReconcileEachFault(t *testing.T) {
 	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newEnv(t, scope).Provider },
 		Broken: calendar.New(toolstest.Panicking{}, calendar.Options{}),
 		Acts:   []string{insert}, Looks: []string{get}, Found: true, Cases: cases}.Run(t)
@@ -104,7 +104,7 @@ var cases = map[string]toolstest.Settled{
 	"before, then after again": made.After(insert, status(503, ""), kind(fakegoogle.ResetAfter)),
 }
 
-func TestTheSameActionMakesOneEventHoweverOften(t *testing.T) {
+func TestReconcileRepeatedAction(t *testing.T) {
 	w := newEnv(t, scope)
 	c := w.Call
 	if out, err := w.Tool.Reconcile(t.Context(), c); err != nil || out.Verdict != tool.NotDone {
@@ -120,7 +120,7 @@ func TestTheSameActionMakesOneEventHoweverOften(t *testing.T) {
 	}
 }
 
-func TestADeletedEventIsDoneAndNotMadeAgain(t *testing.T) {
+func TestReconcileDeletedEvent(t *testing.T) {
 	w := newEnv(t, scope)
 	c := w.Call
 	if _, err := w.Tool.Execute(t.Context(), c); err != nil {
@@ -139,7 +139,7 @@ func TestADeletedEventIsDoneAndNotMadeAgain(t *testing.T) {
 	}
 }
 
-func TestAForeignEventUnderTheIdIsForAPerson(t *testing.T) {
+func TestReconcileForeignEvent(t *testing.T) {
 	w := newEnv(t, scope)
 	c := w.Call
 	if _, err := w.Tool.Execute(t.Context(), c); err != nil {
@@ -156,14 +156,14 @@ func TestAForeignEventUnderTheIdIsForAPerson(t *testing.T) {
 	}
 }
 
-func TestAReadOnlyScopeIsToldApart(t *testing.T) {
+func TestReconcileReadOnlyScope(t *testing.T) {
 	w := newEnv(t, "https://www.googleapis.com/auth/calendar.readonly")
 	if _, err := w.Tool.Execute(t.Context(), w.Call); !fault.Is(err, fault.Auth, fault.CodeScope) {
 		t.Errorf("Execute = %v; want scope_missing", err)
 	}
 }
 
-func TestWhatIsApprovedIsWhatIsStored(t *testing.T) {
+func TestCreateAsApproved(t *testing.T) {
 	w := newEnv(t, scope)
 	change := rule("RRULE:FREQ=WEEKLY;COUNT=3")
 	change["attendees"], change["location"], change["description"], change["sendUpdates"] = []string{"a@example.com"},

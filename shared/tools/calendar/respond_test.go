@@ -95,7 +95,7 @@ func newAnswer(t *testing.T) *env {
 	return w
 }
 
-func TestEveryFaultOfAnAnswerIsSettled(t *testing.T) {
+func TestRespondReconcileEachFault(t *testing.T) {
 	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newAnswer(t).Provider },
 		Broken: calendar.NewRespond(toolstest.Panicking{}, calendar.Options{}),
 		Acts:   []string{get, patch}, Found: true, Cases: map[string]toolstest.Settled{
@@ -111,7 +111,7 @@ func TestEveryFaultOfAnAnswerIsSettled(t *testing.T) {
 		}}.Run(t)
 }
 
-func TestAnAnswerChangesOnlyItsOwnGuest(t *testing.T) {
+func TestRespondChangesOwnGuest(t *testing.T) {
 	w := newAnswer(t)
 	if _, err := w.Tool.Execute(t.Context(), w.Call); err != nil {
 		t.Fatal(err)
@@ -124,8 +124,8 @@ func TestAnAnswerChangesOnlyItsOwnGuest(t *testing.T) {
 	}
 }
 
-// TestAnInvitationThatWasChangedIsAskedAboutAnew has the organizer change the event before the answer is sent.
-func TestAnInvitationThatWasChangedIsAskedAboutAnew(t *testing.T) {
+// TestRespondToChangedInvitation has the organizer change the event before the answer is sent.
+func TestRespondToChangedInvitation(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change map[string]any
 		asks   bool
@@ -150,7 +150,7 @@ func TestAnInvitationThatWasChangedIsAskedAboutAnew(t *testing.T) {
 	}
 }
 
-func TestOnlyAnInvitationByOthersIsAnswered(t *testing.T) {
+func TestRespondToOwnEvent(t *testing.T) {
 	for name, more := range map[string]map[string]any{
 		"an event of one's own":  {"organizer": map[string]any{"email": "me@example.com", "self": true}},
 		"an event without guest": {"attendees": []any{}},

@@ -146,7 +146,7 @@ func (w *env) completed(t *testing.T, id string, args map[string]any) (err error
 var dinner = map[string]any{"summary": "Dinner", "start": "2027-01-05T19:00:00", "timeZone": "Europe/Berlin",
 	"location": "Rome", "addAttendees": []string{"b@example.com"}, "removeAttendees": []string{"a@example.com"}}
 
-func TestEveryFaultOfAnUpdateIsSettled(t *testing.T) {
+func TestUpdateReconcileEachFault(t *testing.T) {
 	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newUpdate(t, dinner).Provider },
 		Broken: calendar.NewUpdate(toolstest.Panicking{}, calendar.Options{}),
 		Acts:   []string{get, patch}, Found: true, Cases: map[string]toolstest.Settled{
@@ -168,8 +168,8 @@ func TestEveryFaultOfAnUpdateIsSettled(t *testing.T) {
 		}}.Run(t)
 }
 
-// TestAnUpdateChangesWhatIsShown changes all parts, and only those.
-func TestAnUpdateChangesWhatIsShown(t *testing.T) {
+// TestUpdateAsShown changes all parts, and only those.
+func TestUpdateAsShown(t *testing.T) {
 	w := newUpdate(t, dinner)
 	p, err := w.Tool.Preview(w.Call.Args)
 	for _, want := range []string{"Title was: x", "Title becomes: Dinner", "Start was: Tuesday, 5 January 2027, 10:00",
@@ -194,8 +194,8 @@ func TestAnUpdateChangesWhatIsShown(t *testing.T) {
 	}
 }
 
-// TestAnEventThatWasChangedIsAskedAboutAnew has the event change between the card and the change.
-func TestAnEventThatWasChangedIsAskedAboutAnew(t *testing.T) {
+// TestUpdateChangedEvent has the event change between the card and the change.
+func TestUpdateChangedEvent(t *testing.T) {
 	for name, tt := range map[string]struct{ change, shows string }{
 		"location": {`{"location":"Oslo"}`, "Location was: Oslo"},
 		"a guest's yes": {`{"attendees":[{"email":"a@example.com","responseStatus":"accepted"}]}`,
@@ -230,7 +230,7 @@ func TestAnEventThatWasChangedIsAskedAboutAnew(t *testing.T) {
 	}
 }
 
-func TestAnUpdateThatCannotBeIsRefusedBeforeTheCard(t *testing.T) {
+func TestUpdateRefused(t *testing.T) {
 	at := func(s string) map[string]any { return map[string]any{"dateTime": s, "timeZone": "Europe/Berlin"} }
 	event := func(id string, more map[string]any) map[string]any {
 		e := map[string]any{"id": id, "summary": "Theirs", "start": at("2027-01-05T10:00:00+01:00"),
@@ -276,8 +276,8 @@ func TestAnUpdateThatCannotBeIsRefusedBeforeTheCard(t *testing.T) {
 	}
 }
 
-// TestARepetitionAndASeriesAreChanged changes the time of day of a series, and then one of its repetitions.
-func TestARepetitionAndASeriesAreChanged(t *testing.T) {
+// TestUpdateSeries changes the time of day of a series, and then one of its repetitions.
+func TestUpdateSeries(t *testing.T) {
 	w := newUpdate(t, dinner)
 	at := func(clock string) *calendarapi.EventDateTime {
 		return &calendarapi.EventDateTime{DateTime: "2027-01-05T" + clock, TimeZone: "Europe/Berlin"}
@@ -319,8 +319,8 @@ func TestARepetitionAndASeriesAreChanged(t *testing.T) {
 	}
 }
 
-// TestTheTextOfAnEventIsNotTheCalls checks what the taint check examines.
-func TestTheTextOfAnEventIsNotTheCalls(t *testing.T) {
+// TestUpdateCheckedText checks what the taint check examines.
+func TestUpdateCheckedText(t *testing.T) {
 	args := updating.With(map[string]any{"description": "Agenda\nmore", "before": shown(map[string]any{
 		"description": "Agenda", "location": "https://eve.example/"})})
 	args, err := updating.Tool.Normalize(args)

@@ -2,8 +2,8 @@ package command
 
 import "testing"
 
-// TestWhatACommandShowsOfFiles: a file that a command prints, and what a later one would write in its place.
-func TestWhatACommandShowsOfFiles(t *testing.T) {
+// TestContentsShown: a file that a command prints, and what a later one would write in its place.
+func TestContentsShown(t *testing.T) {
 	for name, c := range map[string]struct {
 		reads, writes string
 		cut, same     bool // same: the write is of a file that was shown

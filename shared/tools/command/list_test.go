@@ -159,9 +159,9 @@ func (w *listWorld) witness() string {
 	return string(text)
 }
 
-// TestAListRunsOnceWhereverItsProcessDies kills the process of a list at each of its requests to the host, before and
-// after the host has carried it out. Another process finishes the list: each command has run once, in its order.
-func TestAListRunsOnceWhereverItsProcessDies(t *testing.T) {
+// TestListKilledAnywhere kills the process of a list at each of its requests to the host, before and after the host has
+// carried it out. Another process finishes the list: each command has run once, in its order.
+func TestListKilledAnywhere(t *testing.T) {
 	died := 0
 	for n := range 8 {
 		for _, after := range []bool{false, true} {
@@ -194,9 +194,9 @@ func TestAListRunsOnceWhereverItsProcessDies(t *testing.T) {
 	}
 }
 
-// TestAListThatWasCutOffAndIsOver stops a list whose process died after its first command: that command's result is on
-// record, and the others never run.
-func TestAListThatWasCutOffAndIsOver(t *testing.T) {
+// TestListCutOff stops a list whose process died after its first command: that command's result is on record, and the
+// others never run.
+func TestListCutOff(t *testing.T) {
 	w := newListWorld(t, "echo one >> ~/witness", "echo two >> ~/witness")
 	its, _ := w.process(1<<30, false)
 	var d *dying

@@ -39,9 +39,8 @@ func (c cutConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestAConnectionLostBeforeACommandIsTriedAgain loses it while the host is asked for what it is: of the command nothing
-// was sent.
-func TestAConnectionLostBeforeACommandIsTriedAgain(t *testing.T) {
+// TestPrepareConnectionLost loses it while the host is asked for what it is: of the command nothing was sent.
+func TestPrepareConnectionLost(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	w := newWorld(t, func(h *terminal.Host, _ *terminal.Terminal) {
 		*h = *s.Host()

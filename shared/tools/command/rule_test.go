@@ -174,8 +174,8 @@ func TestRuling(t *testing.T) {
 	}
 }
 
-// TestGitSaysWhyItAsks where commands that only look do not: these git commands do more than look, or may print files.
-func TestGitSaysWhyItAsks(t *testing.T) {
+// TestRuleGitReasons where commands that only look do not: these git commands do more than look, or may print files.
+func TestRuleGitReasons(t *testing.T) {
 	for cmd, why := range map[string]bool{"git commit -m x": true, "git show HEAD": true, "git -C /srv diff": true,
 		"git status -v": true, "sudo git status": true, "touch git": false} {
 		r, err := newWorld(t, nil).ruling(cmd)

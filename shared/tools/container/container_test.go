@@ -165,7 +165,7 @@ func FuzzDemux(f *testing.F) {
 	})
 }
 
-func TestAnOwnersKeySaysNothing(t *testing.T) {
+func TestOwnerKey(t *testing.T) {
 	a, b := container.Owner{UID: "ana@example.com"}.Key(), container.Owner{UID: "bea@example.com"}.Key()
 	if a == b || strings.Contains(a, "ana") || len(a) != 24 {
 		t.Errorf("%q and %q", a, b)

@@ -47,9 +47,9 @@ func checkout(change map[string]any) map[string]any {
 	return map[string]any{"options": map[string]any{"image": image, "memory": 64, "checkout": at}}
 }
 
-// TestACheckout checks that the files are in /work, once, before the container's ID is returned, and that an
-// interrupted checkout starts again.
-func TestACheckout(t *testing.T) {
+// TestCheckout checks that the files are in /work, once, before the container's ID is returned, and that an interrupted
+// checkout starts again.
+func TestCheckout(t *testing.T) {
 	host := podman.Start(t)
 	e, err := engine.Open(engine.Config{Host: host.Host})
 	if err != nil {
@@ -106,8 +106,8 @@ func TestACheckout(t *testing.T) {
 	}
 }
 
-// TestACheckoutThatFails leaves no container, or says that it may have.
-func TestACheckoutThatFails(t *testing.T) {
+// TestCheckoutFails leaves no container, or says that it may have.
+func TestCheckoutFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		look      int // the exit code of the look for the mark
 		exit      int

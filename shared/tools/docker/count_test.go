@@ -76,8 +76,8 @@ func TestContainersAreCounted(t *testing.T) {
 	}
 }
 
-// TestWhatARunHasLeftIsRemoved uses an engine that fails, with containers of another run and of another user.
-func TestWhatARunHasLeftIsRemoved(t *testing.T) {
+// TestRemoveContainersOfRun uses an engine that fails, with containers of another run and of another user.
+func TestRemoveContainersOfRun(t *testing.T) {
 	for name, faults := range map[string][]fakegoogle.Fault{
 		"all is well": nil, "the engine fails": {{Kind: fakegoogle.StatusBefore, Status: 500}},
 		"it is done and the answer an error": {{Kind: fakegoogle.StatusAfter, Status: 500}},
@@ -109,8 +109,8 @@ func TestWhatARunHasLeftIsRemoved(t *testing.T) {
 	}
 }
 
-// TestAnImageWithVolumesIsRefused names it, and creates nothing.
-func TestAnImageWithVolumesIsRefused(t *testing.T) {
+// TestCreateImageWithVolumes names it, and creates nothing.
+func TestCreateImageWithVolumes(t *testing.T) {
 	w := newWorld(t, fakedocker.Options{Volumes: []string{"/data"}})
 	err := w.do(t, call("act1"), docker.Create, map[string]any{"options": map[string]any{"image": image}})
 	if !fault.Is(err, fault.Policy, fault.CodeForbidden) || !strings.Contains(err.Error(), image) {
@@ -121,8 +121,8 @@ func TestAnImageWithVolumesIsRefused(t *testing.T) {
 	}
 }
 
-// TestHealthIsNotChecked looks at what the engine is asked for.
-func TestHealthIsNotChecked(t *testing.T) {
+// TestCreateWithoutHealthCheck looks at what the engine is asked for.
+func TestCreateWithoutHealthCheck(t *testing.T) {
 	w := newWorld(t, fakedocker.Options{})
 	w.made(t, "c")
 	if body := string(w.Containers()[0].Body); !strings.Contains(body, `"Healthcheck":{"Test":["NONE"]}`) {

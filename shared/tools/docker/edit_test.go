@@ -55,8 +55,8 @@ func TestEditSuite(t *testing.T) {
 	}.Run(t)
 }
 
-// TestAnEdit changes and creates files in a container, and refuses what it was not approved for.
-func TestAnEdit(t *testing.T) {
+// TestEdit changes and creates files in a container, and refuses what it was not approved for.
+func TestEdit(t *testing.T) {
 	r := onPodman(t)
 	id := r.create(t, "build")
 	long := strings.Repeat("a line that makes the file long\n", 12_000)
@@ -120,9 +120,9 @@ yes 'a line that makes the file long' | head -n 12000 >long; ln -s run.sh link`)
 	}
 }
 
-// TestALateEditChangesNothing stops an edit between its look at the file and its writing, as a paused process does. In
-// the meantime another process makes the same edit, and a script changes the file. Neither is overwritten.
-func TestALateEditChangesNothing(t *testing.T) {
+// TestEditTooLate stops an edit between its look at the file and its writing, as a paused process does. In the meantime
+// another process makes the same edit, and a script changes the file. Neither is overwritten.
+func TestEditTooLate(t *testing.T) {
 	r := onPodman(t)
 	e, err := engine.Open(engine.Config{Host: r.host.Host})
 	if err != nil {
@@ -165,9 +165,9 @@ func TestALateEditChangesNothing(t *testing.T) {
 	now("two\nthree\nmine\na\nnew\n")
 }
 
-// TestAnEditIsSettledByOneRead settles an edit while the engine answers one request and then fails. The file has not
+// TestEditReconciledByOneRead settles an edit while the engine answers one request and then fails. The file has not
 // changed, so the verdict must not depend on a second request.
-func TestAnEditIsSettledByOneRead(t *testing.T) {
+func TestEditReconciledByOneRead(t *testing.T) {
 	const was = "echo one\n"
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)

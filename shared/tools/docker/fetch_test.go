@@ -201,9 +201,9 @@ func TestDependenciesAreFetched(t *testing.T) {
 	}
 }
 
-// TestOtherHostsAreNotReached lets the installer ask a host that the operator does not name, and files that are not
-// those of the lock file.
-func TestOtherHostsAreNotReached(t *testing.T) {
+// TestFetchOtherHosts lets the installer ask a host that the operator does not name, and files that are not those of
+// the lock file.
+func TestFetchOtherHosts(t *testing.T) {
 	srv, files := moduleProxy(t)
 	r := fetching(t, srv, files, "go=http://other.example/none", "registry.npmjs.org")
 	fetch := r.tools[docker.FetchDependencies]
@@ -244,8 +244,8 @@ func packagesOf(t *testing.T, hosts ...string) outlet.Hosts {
 	return h
 }
 
-// TestRefusedHostsAreNamed lets the installer ask its own registry, which the operator does not name.
-func TestRefusedHostsAreNamed(t *testing.T) {
+// TestFetchRefusedHosts lets the installer ask its own registry, which the operator does not name.
+func TestFetchRefusedHosts(t *testing.T) {
 	srv, files := moduleProxy(t)
 	r := fetching(t, srv, files, "registry.npmjs.org")
 	c, _ := r.approvedFetch(t, nil)

@@ -109,8 +109,8 @@ func script(id, text string) map[string]any {
 	return map[string]any{"containerId": id, "script": text}
 }
 
-// TestASession goes through all tools on an engine that works.
-func TestASession(t *testing.T) {
+// TestPodmanSession goes through all tools on an engine that works.
+func TestPodmanSession(t *testing.T) {
 	r := onPodman(t)
 	id := r.create(t, "build")
 	got := must[docker.Result](t, r, docker.Script, script(id, `mkdir -p src .git; echo "package x" >src/x.go
@@ -176,8 +176,8 @@ echo secret >.git/config; printf '\377' >bin; ln -s /etc/passwd link; echo done;
 	}
 }
 
-// TestAScriptEndsAtItsLimit has one that leaves a process behind which would go on for long.
-func TestAScriptEndsAtItsLimit(t *testing.T) {
+// TestPodmanScriptLimit has one that leaves a process behind which would go on for long.
+func TestPodmanScriptLimit(t *testing.T) {
 	r := onPodman(t)
 	id := r.create(t, "g")
 	args := script(id, "echo begun; (trap '' TERM HUP; sleep 1000; touch /work/late) & sleep 1000")
@@ -194,8 +194,8 @@ func TestAScriptEndsAtItsLimit(t *testing.T) {
 	}
 }
 
-// TestAnExitIsNoTimeout runs a script that exits with the code that marks the time limit.
-func TestAnExitIsNoTimeout(t *testing.T) {
+// TestPodmanExitIsNoTimeout runs a script that exits with the code that marks the time limit.
+func TestPodmanExitIsNoTimeout(t *testing.T) {
 	r := onPodman(t)
 	got := must[docker.Result](t, r, docker.Script, script(r.create(t, "g"), "exit 241"))
 	if got.TimedOut || got.ExitCode != 240 || !strings.Contains(got.Stderr, "it exited with 241") {
@@ -203,8 +203,8 @@ func TestAnExitIsNoTimeout(t *testing.T) {
 	}
 }
 
-// TestAStopEndsAScript interrupts one that runs, and one that was never begun.
-func TestAStopEndsAScript(t *testing.T) {
+// TestPodmanScriptInterrupted interrupts one that runs, and one that was never begun.
+func TestPodmanScriptInterrupted(t *testing.T) {
 	for name, begin := range map[string]bool{"running": true, "not begun": false} {
 		t.Run(name, func(t *testing.T) {
 			r := onPodman(t)
@@ -271,9 +271,8 @@ func runAndDie() {
 	fmt.Println("ended", err)
 }
 
-// TestAScriptOutlivesItsProcess kills -9 the process that began a script; the next finds it, and begins it no second
-// time.
-func TestAScriptOutlivesItsProcess(t *testing.T) {
+// TestPodmanScriptAfterKill kills -9 the process that began a script; the next finds it, and begins it no second time.
+func TestPodmanScriptAfterKill(t *testing.T) {
 	r := onPodman(t)
 	id := r.create(t, "g")
 	c, err := r.prepared(t, docker.Script,
@@ -323,8 +322,8 @@ func TestAScriptOutlivesItsProcess(t *testing.T) {
 	}
 }
 
-// TestAnEndedRunsContainersAreRemoved has one wait, one work and one that was never started.
-func TestAnEndedRunsContainersAreRemoved(t *testing.T) {
+// TestPodmanContainersRemoved has one wait, one work and one that was never started.
+func TestPodmanContainersRemoved(t *testing.T) {
 	r := onPodman(t)
 	id := r.create(t, "build")
 	must[docker.Result](t, r, docker.Script, script(id, "sleep 100 &"))

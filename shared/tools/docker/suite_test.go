@@ -125,8 +125,8 @@ func TestFetchSuite(t *testing.T) {
 	}
 }
 
-// TestTheBoundsOfMemory are those that the model reads in the schema.
-func TestTheBoundsOfMemory(t *testing.T) {
+// TestCreateMemoryBounds are those that the model reads in the schema.
+func TestCreateMemoryBounds(t *testing.T) {
 	tl := judging[docker.Create]
 	for _, mib := range []int{container.MinMemory >> 20, container.MaxMemory >> 20} {
 		raw, err := json.Marshal(options(map[string]any{"memory": mib}))
@@ -216,8 +216,8 @@ func TestRemovalSuites(t *testing.T) {
 	}.Run(t)
 }
 
-// TestACommandAlwaysAsks judges commands of each class: none is allowed, and none can be always.
-func TestACommandAlwaysAsks(t *testing.T) {
+// TestCommandsAlwaysAsk judges commands of each class: none is allowed, and none can be always.
+func TestCommandsAlwaysAsk(t *testing.T) {
 	for command, class := range map[string]tool.Class{"ls": tool.ClassRead, "touch x": tool.ClassChange,
 		"rm -rf x": tool.ClassDestructive, "eval $x": tool.ClassOpaque} {
 		args, err := json.Marshal(map[string]string{"command": command})
@@ -231,8 +231,8 @@ func TestACommandAlwaysAsks(t *testing.T) {
 	}
 }
 
-// TestEveryFieldOfTheEngineIsForbidden compares the fields with the API's own description of them.
-func TestEveryFieldOfTheEngineIsForbidden(t *testing.T) {
+// TestEngineFieldsForbidden compares the fields with the API's own description of them.
+func TestEngineFieldsForbidden(t *testing.T) {
 	ours := map[string]bool{"Image": true, "Env": true, "Memory": true}
 	var all []string
 	var add func(reflect.Type)
@@ -267,8 +267,8 @@ func TestEveryFieldOfTheEngineIsForbidden(t *testing.T) {
 	}
 }
 
-// TestAllAreNamed keeps Names complete.
-func TestAllAreNamed(t *testing.T) {
+// TestNamesComplete keeps Names complete.
+func TestNamesComplete(t *testing.T) {
 	all := docker.New(docker.Options{Images: []string{image}, Checkouts: commitFiles{},
 		Packages: packagesOf(t, "proxy.golang.org")})
 	if len(all) != len(docker.Names) {

@@ -150,9 +150,9 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestNothingGoesAlong lets a site set a cookie and redirect, in an environment with a proxy, and checks the requests
-// sent.
-func TestNothingGoesAlong(t *testing.T) {
+// TestFetchWithoutCookiesOrProxy lets a site set a cookie and redirect, in an environment with a proxy, and checks the
+// requests sent.
+func TestFetchWithoutCookiesOrProxy(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 		t.Setenv(name, "http://127.0.0.1:9")
 	}
@@ -296,8 +296,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestLoopbackThatIsOpened checks that an opening permits one server on this machine and no other.
-func TestLoopbackThatIsOpened(t *testing.T) {
+// TestFetchOpenedLoopback checks that an opening permits one server on this machine and no other.
+func TestFetchOpenedLoopback(t *testing.T) {
 	open, closed := httptest.NewServer(page("text/plain", "open")), httptest.NewServer(page("text/plain", "closed"))
 	defer open.Close()
 	defer closed.Close()

@@ -51,8 +51,8 @@ func TestArticle(t *testing.T) {
 	}
 }
 
-// TestNoArticle checks that a page without a main text is converted as a whole.
-func TestNoArticle(t *testing.T) {
+// TestMarkdownWithoutArticle checks that a page without a main text is converted as a whole.
+func TestMarkdownWithoutArticle(t *testing.T) {
 	p := read(t, `<title>List</title><nav><a href="/a">A</a></nav><p>Short.</p><footer>Foot</footer>`)
 	for _, want := range []string{"[A](https://ok.test/a)", "Short.", "Foot"} {
 		if !strings.Contains(p.Text, want) {
@@ -185,8 +185,8 @@ func TestFormatting(t *testing.T) {
 	}
 }
 
-// TestManyPages reads more pages at once than may be converted at once.
-func TestManyPages(t *testing.T) {
+// TestMarkdownConcurrency reads more pages at once than may be converted at once.
+func TestMarkdownConcurrency(t *testing.T) {
 	var pages sync.WaitGroup
 	for range 8 {
 		pages.Go(func() {

@@ -114,8 +114,8 @@ func TestReviewComments(t *testing.T) {
 	}
 }
 
-// TestAReplyJoinsItsConversation answers a reply, which GitHub refuses, and a comment of another pull request.
-func TestAReplyJoinsItsConversation(t *testing.T) {
+// TestReplyToReply answers a reply, which GitHub refuses, and a comment of another pull request.
+func TestReplyToReply(t *testing.T) {
 	w := open(t, github.ReplyToReviewComment, in(map[string]any{"prNumber": 3, "commentId": 7, "body": "Because."}),
 		"pulls/create-reply-for-review-comment")
 	if id := w.AddReview(toolstest.GoogleUser, "site", 3, fakegithub.Review{Author: "other", Path: "open", Line: 1,

@@ -77,8 +77,8 @@ func (w *env) wants(t *testing.T, want tool.Verdict) {
 	}
 }
 
-// TestABranchThatHasLostTheCommitIsLeft has the process die after the effect, and the owner take it back.
-func TestABranchThatHasLostTheCommitIsLeft(t *testing.T) {
+// TestCommitReconcileAfterReset has the process die after the effect, and the owner take it back.
+func TestCommitReconcileAfterReset(t *testing.T) {
 	w := committing(t, nil)
 	w.wants(t, tool.NotDone)
 	w.execute(t)
@@ -91,8 +91,8 @@ func TestABranchThatHasLostTheCommitIsLeft(t *testing.T) {
 	made.wants(t, tool.Unknown)
 }
 
-// TestACommitThatComesTooLateFails has somebody else commit first, and then after the first try.
-func TestACommitThatComesTooLateFails(t *testing.T) {
+// TestCommitTooLate has somebody else commit first, and then after the first try.
+func TestCommitTooLate(t *testing.T) {
 	w := committing(t, nil)
 	w.others(t)
 	if end, _, err := w.CarryOut(t); end != toolstest.Failed || !fault.Is(err, fault.Tool, "provider_refused") {

@@ -62,8 +62,8 @@ func from(t *testing.T, b github.Containers, id string, files ...any) *env {
 	return w
 }
 
-// TestWhatWasShownOfAContainerIsCommitted and nothing else: neither what a file has become since, nor one that is gone.
-func TestWhatWasShownOfAContainerIsCommitted(t *testing.T) {
+// TestCommitFromContainerAsShown and nothing else: neither what a file has become since, nor one that is gone.
+func TestCommitFromContainerAsShown(t *testing.T) {
 	b := box{"/work/a.txt": "A\n", "/tmp/out/b.txt": "B\n"}
 	list := []any{taken("a.txt", "", "A\n"), taken("docs/b.txt", "/tmp/x/../out/b.txt", "B\n"),
 		taken("copy.txt", "a.txt", "A\n"), files("c.txt", "C\n")[0]}
@@ -103,8 +103,8 @@ func TestWhatWasShownOfAContainerIsCommitted(t *testing.T) {
 	}
 }
 
-// TestACommitFromAContainer takes on an engine what a script has written.
-func TestACommitFromAContainer(t *testing.T) {
+// TestCommitFromContainer takes on an engine what a script has written.
+func TestCommitFromContainer(t *testing.T) {
 	host := podman.Start(t)
 	e, err := engine.Open(engine.Config{Host: host.Host})
 	if err != nil {

@@ -43,8 +43,8 @@ func numbered(n int) string {
 	return b.String()
 }
 
-// TestTheLogOfAFailedJob reads logs as Actions writes them: with times, colours, and what looks like a secret.
-func TestTheLogOfAFailedJob(t *testing.T) {
+// TestJobLog reads logs as Actions writes them: with times, colours, and what looks like a secret.
+func TestJobLog(t *testing.T) {
 	l := openLogs(t)
 	w, look := looking(t)
 	w.AddCheck(toolstest.GoogleUser, "kit", "fix", fakegithub.Check{Name: "test", Status: "completed",
@@ -94,8 +94,8 @@ func TestTheLogOfAFailedJob(t *testing.T) {
 	}
 }
 
-// TestALogIsReadOnlyFromThePublic has GitHub lead to this machine, to a private network and to odd addresses.
-func TestALogIsReadOnlyFromThePublic(t *testing.T) {
+// TestJobLogAddressRefused has GitHub lead to this machine, to a private network and to odd addresses.
+func TestJobLogAddressRefused(t *testing.T) {
 	inner := openLogs(t)
 	inner.answer = says("inner")
 	w, _ := looking(t)
@@ -122,8 +122,8 @@ func TestALogIsReadOnlyFromThePublic(t *testing.T) {
 	}
 }
 
-// TestOnlyLogsThatAreNeededAreRead has jobs that succeed, that report their output, and that are not Actions'.
-func TestOnlyLogsThatAreNeededAreRead(t *testing.T) {
+// TestJobLogsOnlyIfNeeded has jobs that succeed, that report their output, and that are not Actions'.
+func TestJobLogsOnlyIfNeeded(t *testing.T) {
 	l := openLogs(t)
 	l.answer = says("log")
 	w, look := looking(t)

@@ -8,9 +8,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// TestWhereItWasRead has each result say where it comes from. A file counts as the repository's own only at its default
-// branch, since a commit of a fork can be named too.
-func TestWhereItWasRead(t *testing.T) {
+// TestOriginOfResults has each result say where it comes from. A file counts as the repository's own only at its
+// default branch, since a commit of a fork can be named too.
+func TestOriginOfResults(t *testing.T) {
 	set := github.New(accounts{}, github.Options{Endpoint: "http://github.test/"})
 	const web = `"owner":"acme","repo":"web"`
 	for _, tt := range []struct {

@@ -91,8 +91,8 @@ func (w *env) shown(t *testing.T) string {
 	return out.String() + strings.Join(p.Warnings, "\n")
 }
 
-// TestACommitIsShownAsADiff proposes one commit with each kind of change, reads the card, and makes the commit.
-func TestACommitIsShownAsADiff(t *testing.T) {
+// TestPatchCardDiff proposes one commit with each kind of change, reads the card, and makes the commit.
+func TestPatchCardDiff(t *testing.T) {
 	w, err := proposing(t, nil, edited("README.md", asRead, "End.", "The\u202eend."),
 		edited("long.txt", asRead, "line 1500 x", "LINE 1500 x"), edited("bin/run", asRead, "true", "false"),
 		edited("go.sum", asRead, "b v1", "b v2"), files("new.txt", "a\nb\nc\nD\n")[0],
@@ -127,8 +127,8 @@ func TestACommitIsShownAsADiff(t *testing.T) {
 	}
 }
 
-// TestAPatchThatDoesNotFit refuses the proposal with the reason, and requests no approval.
-func TestAPatchThatDoesNotFit(t *testing.T) {
+// TestPatchRefused refuses the proposal with the reason, and requests no approval.
+func TestPatchRefused(t *testing.T) {
 	for want, f := range map[string]map[string]any{
 		"README.md: the file does not contain this text":     edited("README.md", asRead, "Missing.", "x"),
 		"go.sum: the file contains this text more than once": edited("go.sum", asRead, " v1", " v2"),
@@ -143,8 +143,8 @@ func TestAPatchThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestWhatWasShownIsWhatIsCommitted changes the branch, or the arguments, between the card and the commit.
-func TestWhatWasShownIsWhatIsCommitted(t *testing.T) {
+// TestPatchCommittedAsShown changes the branch, or the arguments, between the card and the commit.
+func TestPatchCommittedAsShown(t *testing.T) {
 	for name, list := range map[string][]any{
 		"a patch":    {edited("README.md", asRead, "End.", "Mended.")},
 		"a file":     {files("README.md", "Mended.\n")[0]},
@@ -175,8 +175,8 @@ func TestWhatWasShownIsWhatIsCommitted(t *testing.T) {
 	}
 }
 
-// TestTheModelCannotWriteTheCard checks that a base in the model's own arguments, or in a user's edits, is dropped.
-func TestTheModelCannotWriteTheCard(t *testing.T) {
+// TestPatchBaseOfModelDropped checks that a base in the model's own arguments, or in a user's edits, is dropped.
+func TestPatchBaseOfModelDropped(t *testing.T) {
 	w, err := proposing(t, nil, edited("README.md", asRead, "End.", "Mended."))
 	if err != nil {
 		t.Fatal(err)
@@ -195,8 +195,8 @@ func TestTheModelCannotWriteTheCard(t *testing.T) {
 	}
 }
 
-// TestAContainersFileIsShownAsADiff shows what the file in the container changes. The approval covers its sum.
-func TestAContainersFileIsShownAsADiff(t *testing.T) {
+// TestPatchOfContainerFile shows what the file in the container changes. The approval covers its sum.
+func TestPatchOfContainerFile(t *testing.T) {
 	text := kit().Files["README.md"] + "More.\n"
 	b := box{"/work/README.md": text, "/work/new.txt": "New.\n"}
 	w := from(t, b, boxID, taken("README.md", "", text), taken("new.txt", "", "New.\n"))
@@ -225,8 +225,8 @@ func TestAContainersFileIsShownAsADiff(t *testing.T) {
 	}
 }
 
-// TestOnlyTheChangeIsTheCallsText leaves out the lines that the repository's own file has already.
-func TestOnlyTheChangeIsTheCallsText(t *testing.T) {
+// TestPatchCheckedText leaves out the lines that the repository's own file has already.
+func TestPatchCheckedText(t *testing.T) {
 	whole := strings.Replace(kit().Files["README.md"], "End.", "Ask @zoe.", 1)
 	for name, f := range map[string]any{"a patch": edited("README.md", asRead, "End.", "Ask @zoe."),
 		"a whole file": files("README.md", whole)[0]} {

@@ -172,8 +172,8 @@ func (e effect) open(t *testing.T) *env {
 	return w
 }
 
-// TestEveryFaultIsSettled has each operation of each effect fail in each way.
-func TestEveryFaultIsSettled(t *testing.T) {
+// TestReconcileEachFault has each operation of each effect fail in each way.
+func TestReconcileEachFault(t *testing.T) {
 	for _, e := range effects {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
@@ -217,8 +217,8 @@ func (e effect) cases() map[string]toolstest.Settled {
 	}
 }
 
-// TestWhatIsCreatedIsMarked looks at what GitHub has got: the approved text, and behind it the mark.
-func TestWhatIsCreatedIsMarked(t *testing.T) {
+// TestReconcileMark looks at what GitHub has got: the approved text, and behind it the mark.
+func TestReconcileMark(t *testing.T) {
 	body := func(v fakegithub.View) string { return v.Issues[3].Body }
 	for name, of := range map[string]func(fakegithub.View) string{
 		github.CreateIssue: body, github.CreatePullRequest: body,
@@ -240,8 +240,8 @@ func TestWhatIsCreatedIsMarked(t *testing.T) {
 	}
 }
 
-// TestAMarkOfAStrangerProvesNothing has somebody else write an issue with the mark.
-func TestAMarkOfAStrangerProvesNothing(t *testing.T) {
+// TestReconcileForeignMark has somebody else write an issue with the mark.
+func TestReconcileForeignMark(t *testing.T) {
 	for _, e := range effects[:3] {
 		w := e.open(t)
 		var err error
@@ -259,8 +259,8 @@ func TestAMarkOfAStrangerProvesNothing(t *testing.T) {
 	}
 }
 
-// TestAllPagesAreSearched hides the issue behind a page of younger ones.
-func TestAllPagesAreSearched(t *testing.T) {
+// TestReconcileSearchesAllPages hides the issue behind a page of younger ones.
+func TestReconcileSearchesAllPages(t *testing.T) {
 	w := effects[0].open(t)
 	var err error
 	if w.Call.Handle, err = w.Tool.Prepare(t.Context(), w.Call); err != nil {
@@ -282,8 +282,8 @@ func TestAllPagesAreSearched(t *testing.T) {
 	}
 }
 
-// TestWhatOthersHaveChangedIsLeft has somebody change an issue after its change was prepared.
-func TestWhatOthersHaveChangedIsLeft(t *testing.T) {
+// TestReconcileLeavesForeignChanges has somebody change an issue after its change was prepared.
+func TestReconcileLeavesForeignChanges(t *testing.T) {
 	w := effects[5].open(t)
 	var err error
 	if w.Call.Handle, err = w.Tool.Prepare(t.Context(), w.Call); err != nil {

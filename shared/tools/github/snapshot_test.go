@@ -24,8 +24,8 @@ func snapshots(t *testing.T, files, modes map[string]string) (github.Snapshots, 
 		w.View()[1].Branches["main"]
 }
 
-// TestASnapshotIsTheCommit as git has it, whatever an archive of it would leave out or fill in, and nothing leads out.
-func TestASnapshotIsTheCommit(t *testing.T) {
+// TestSnapshot as git has it, whatever an archive of it would leave out or fill in, and nothing leads out.
+func TestSnapshot(t *testing.T) {
 	files := map[string]string{"README.md": "# Kit $Format:%H$\n", "bin/run": "true\n", "raw": "\x00\xff", "empty": "",
 		".gitattributes": "README.md export-subst\nbin export-ignore\n", "in": "bin/run", "bin/up": "../raw",
 		"out": "../secret", "root": "/etc/passwd", "module": "x", "deep/out": "../../x"}
@@ -61,8 +61,8 @@ func TestASnapshotIsTheCommit(t *testing.T) {
 	}
 }
 
-// TestASnapshotIsBounded and refused as a whole.
-func TestASnapshotIsBounded(t *testing.T) {
+// TestSnapshotBounded and refused as a whole.
+func TestSnapshotBounded(t *testing.T) {
 	many := map[string]string{}
 	for i := range container.SnapshotFiles + 1 {
 		many[fmt.Sprint("f", i)] = "x"
@@ -78,8 +78,8 @@ func TestASnapshotIsBounded(t *testing.T) {
 	}
 }
 
-// TestASnapshotOnEmulate is read from a server that is not ours.
-func TestASnapshotOnEmulate(t *testing.T) {
+// TestSnapshotOnEmulate is read from a server that is not ours.
+func TestSnapshotOnEmulate(t *testing.T) {
 	base := emulate.StartGitHub(t)
 	day := server{uid: emulate.GitHubUser, owner: emulate.GitHubUser,
 		set: github.New(emulated{}, github.Options{Endpoint: base + "/"})}

@@ -304,8 +304,8 @@ func TestSuites(t *testing.T) {
 	}
 }
 
-// TestSetsHaveOneForm says a set in another order, and each twice: a grant's target is compared byte for byte.
-func TestSetsHaveOneForm(t *testing.T) {
+// TestNormalizeSets says a set in another order, and each twice: a grant's target is compared byte for byte.
+func TestNormalizeSets(t *testing.T) {
 	s := suite(github.CreateIssue)
 	bound := func(labels ...string) string {
 		args, err := s.Tool.Normalize(s.With(map[string]any{"labels": labels, "title": strings.Join(labels, " ")}))
@@ -323,8 +323,8 @@ func TestSetsHaveOneForm(t *testing.T) {
 	}
 }
 
-// TestATargetHasTheFormOfItsCalls has a plan's author write sets as they come to mind, and the free text not at all.
-func TestATargetHasTheFormOfItsCalls(t *testing.T) {
+// TestTargetForm has a plan's author write sets as they come to mind, and the free text not at all.
+func TestTargetForm(t *testing.T) {
 	tools := github.New(accounts{}, github.Options{Endpoint: "http://github.test/"})
 	for name, args := range map[string]struct{ target, call string }{
 		github.CreateIssue: {
@@ -351,8 +351,8 @@ func TestATargetHasTheFormOfItsCalls(t *testing.T) {
 	}
 }
 
-// TestBoundHasNoFreeText has a grant of each tool name nothing that is written only when the call is made.
-func TestBoundHasNoFreeText(t *testing.T) {
+// TestPinnedWithoutFreeText has a grant of each tool name nothing that is written only when the call is made.
+func TestPinnedWithoutFreeText(t *testing.T) {
 	tools := github.New(accounts{}, github.Options{Endpoint: "http://github.test/"})
 	for name, args := range map[string]string{
 		github.CreateIssue:       `{"owner":"acme","repo":"web","title":"One"}`,

@@ -218,8 +218,8 @@ func pulls(t *testing.T, s server) {
 	t.Run("close", func(t *testing.T) { s.want(t, github.ClosePullRequest, s.in(at), `"closed"`) })
 }
 
-// TestARepositoryWithoutACommit is of one that others have made empty: GitHub refuses (409) what needs a commit there.
-func TestARepositoryWithoutACommit(t *testing.T) {
+// TestEmptyRepository is of one that others have made empty: GitHub refuses (409) what needs a commit there.
+func TestEmptyRepository(t *testing.T) {
 	g := toolstest.OpenGitHub(t, nil)
 	g.Add(fakegithub.Seed{Owner: toolstest.GoogleUser, Name: "bare"})
 	s := server{set: github.New(accounts{}, github.Options{Endpoint: "http://github.test/"}),

@@ -68,8 +68,8 @@ func TestWaitForChecks(t *testing.T) {
 	ends(0, `"state":"success"`)
 }
 
-// TestAWaitOutlastsAnOutage has GitHub fail while a call waits.
-func TestAWaitOutlastsAnOutage(t *testing.T) {
+// TestWaitDuringOutage has GitHub fail while a call waits.
+func TestWaitDuringOutage(t *testing.T) {
 	w, look := waiting(t)
 	const status = "repos/get-combined-status-for-ref"
 	down := fakegoogle.Fault{Kind: fakegoogle.StatusBefore, Status: 503}

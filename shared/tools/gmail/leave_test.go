@@ -44,7 +44,7 @@ func newLeft(t *testing.T) *env {
 	return w
 }
 
-func TestEveryFaultOfADraftIsSettled(t *testing.T) {
+func TestDraftReconcileEachFault(t *testing.T) {
 	unclear := toolstest.Settled{Want: toolstest.Review, Effects: 1}
 	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newLeft(t).Provider }, Rereads: true,
 		Broken: gmail.NewDraft(toolstest.Panicking{}, gmail.Options{}),
@@ -65,8 +65,8 @@ func TestEveryFaultOfADraftIsSettled(t *testing.T) {
 		}}.Run(t)
 }
 
-// TestADraftIsTheMailThatWasApproved compares the draft with what gmail_send would send.
-func TestADraftIsTheMailThatWasApproved(t *testing.T) {
+// TestDraftAsApproved compares the draft with what gmail_send would send.
+func TestDraftAsApproved(t *testing.T) {
 	w := newLeft(t)
 	if _, err := w.Tool.Execute(t.Context(), w.Call); err != nil {
 		t.Fatal(err)
@@ -84,8 +84,8 @@ func TestADraftIsTheMailThatWasApproved(t *testing.T) {
 	}
 }
 
-// TestADraftThatItsOwnerDeleted loses the answer about a draft that its owner deletes at once: it is not left again.
-func TestADraftThatItsOwnerDeleted(t *testing.T) {
+// TestDraftDeletedByOwner loses the answer about a draft that its owner deletes at once: it is not left again.
+func TestDraftDeletedByOwner(t *testing.T) {
 	w := newLeft(t)
 	w.Break(create, kind(fakegoogle.ResetAfter))
 	w.Break(listDrafts, kind(fakegoogle.DraftDeleted))

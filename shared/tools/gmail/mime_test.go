@@ -86,7 +86,7 @@ func mustBuild(t *testing.T, a Args) []byte {
 	return raw
 }
 
-func TestTheMessageReadsBackAsItWasApproved(t *testing.T) {
+func TestMIMEReadsBack(t *testing.T) {
 	long := strings.Repeat("a", 64) + "@" + strings.Repeat("b", 60) + "." + strings.Repeat("c", 60) + ".example"
 	for name, a := range map[string]Args{
 		"plain": {To: []string{"a@example.com"}, Subject: "s", Body: "b"},
@@ -163,7 +163,7 @@ func checkLines(t *testing.T, raw []byte) {
 	}
 }
 
-func TestAnActionIdIsNoHeaderInjection(t *testing.T) {
+func TestMIMEHeaderInjection(t *testing.T) {
 	for _, id := range []string{"", "a\r\nBcc: e@x.com", strings.Repeat("a", 129)} {
 		if raw, err := build(Args{To: []string{"a@example.com"}, Body: "b"}, tool.Call{ActionID: id}); err == nil {
 			t.Errorf("built with %q:\n%s", id, raw)
@@ -255,9 +255,9 @@ func TestSameSeesEveryChangeThatMatters(t *testing.T) {
 	}
 }
 
-// TestAnUnknownAddressIsGmailsToSet checks that a From which Gmail adds is accepted if Google did not say which address
-// the account has.
-func TestAnUnknownAddressIsGmailsToSet(t *testing.T) {
+// TestMIMEFromSetByGmail checks that a From which Gmail adds is accepted if Google did not say which address the
+// account has.
+func TestMIMEFromSetByGmail(t *testing.T) {
 	raw := mustBuild(t, Args{To: []string{"a@example.com"}, Body: "b"})
 	from := func(s string) []byte { return slices.Concat([]byte(s), raw) }
 	one, two := from("From: me@example.com\r\n"), from("From: me@example.com\r\nFrom: you@example.com\r\n")

@@ -142,7 +142,7 @@ func archiving() map[string]any {
 	return map[string]any{"addLabels": []string{"invoices"}, "removeLabels": []string{"INBOX", "UNREAD"}}
 }
 
-func TestEveryFaultOfAChangeOfLabelsIsSettled(t *testing.T) {
+func TestModifyReconcileEachFault(t *testing.T) {
 	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newFiled(t, archiving()).Provider },
 		Broken: gmail.NewModify(toolstest.Panicking{}, gmail.Options{}),
 		Acts:   []string{listLabels, getMessage, modify}, Cases: map[string]toolstest.Settled{
@@ -163,8 +163,8 @@ func TestEveryFaultOfAChangeOfLabelsIsSettled(t *testing.T) {
 		}}.Run(t)
 }
 
-// TestOnlyTheShownMailsAreChanged has a mail arrive in a conversation after its card.
-func TestOnlyTheShownMailsAreChanged(t *testing.T) {
+// TestModifyShownMails has a mail arrive in a conversation after its card.
+func TestModifyShownMails(t *testing.T) {
 	w := newFiled(t, archiving())
 	first := w.Newest("me@example.com")
 	w.completes(t, map[string]any{"threadId": first, "addLabels": []string{"Invoices"},
@@ -184,8 +184,8 @@ func TestOnlyTheShownMailsAreChanged(t *testing.T) {
 	}
 }
 
-// TestAChangedMailIsAskedAboutAnew has the user change labels after the card, or edit the call.
-func TestAChangedMailIsAskedAboutAnew(t *testing.T) {
+// TestModifyChangedMail has the user change labels after the card, or edit the call.
+func TestModifyChangedMail(t *testing.T) {
 	w := newFiled(t, map[string]any{"addLabels": []string{"STARRED"}, "removeLabels": []string{"INBOX"}})
 	shown := w.Call.Args
 	w.completes(t, map[string]any{"removeLabels": []string{"INBOX"}})
@@ -209,8 +209,8 @@ func TestAChangedMailIsAskedAboutAnew(t *testing.T) {
 	}
 }
 
-// TestAlwaysAllowedLabels compares the calls that one permission covers.
-func TestAlwaysAllowedLabels(t *testing.T) {
+// TestModifyAlwaysAllow compares the calls that one permission covers.
+func TestModifyAlwaysAllow(t *testing.T) {
 	key := func(change func(f map[string]any)) string {
 		f := filing("Your invoice")
 		change(f)
@@ -244,7 +244,7 @@ func TestAlwaysAllowedLabels(t *testing.T) {
 	}
 }
 
-func TestUnknownLabelsAreRefused(t *testing.T) {
+func TestModifyUnknownLabels(t *testing.T) {
 	w := newFiled(t, archiving())
 	raw := json.RawMessage(`{"addLabels":["CANARY"],"messageIds":["` + w.Newest("me@example.com") + `"]}`)
 	_, err := w.Tool.Complete(t.Context(), tool.Call{UID: toolstest.GoogleUser, Args: raw})

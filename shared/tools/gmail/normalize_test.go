@@ -102,7 +102,7 @@ func TestMessageIDsInUse(t *testing.T) {
 	}
 }
 
-func TestEachPersonIsReachedOnce(t *testing.T) {
+func TestNormalizeRecipients(t *testing.T) {
 	args, _ := suite.Holds(t, with(map[string]any{
 		"to": []string{"a@example.com", "a@EXAMPLE.com"}, "cc": []string{"A@example.com", "a@example.com"},
 		"bcc": []string{"c@example.com", "a@Example.com"}, "body": "x\r\ny\rz",
@@ -144,7 +144,7 @@ var previews = map[string]toolstest.Shown{
 		Want: []string{"Answers: 18c0ffee <x@y.example>"}},
 }
 
-func TestTheSummaryHoldsNoBody(t *testing.T) {
+func TestSummaryWithoutBody(t *testing.T) {
 	tl := newTool()
 	args, _ := tl.Normalize(
 		with(map[string]any{"subject": "Hi\u202e", "body": "SECRET", "bcc": []string{"b@example.com"}}))
@@ -153,7 +153,7 @@ func TestTheSummaryHoldsNoBody(t *testing.T) {
 	}
 }
 
-func TestTheScopeFollowsTheMode(t *testing.T) {
+func TestScopeOfMode(t *testing.T) {
 	for mode, want := range map[gmail.Mode]string{"": compose, gmail.Draft: compose, gmail.Direct: send} {
 		if got := gmail.New(nil, gmail.Options{Mode: mode}).Scopes; len(got) != 1 || got[0] != want {
 			t.Errorf("mode %q: scopes %v; want %s", mode, got, want)

@@ -234,8 +234,8 @@ func TestHeadersOfMails(t *testing.T) {
 	}
 }
 
-// TestWhoIsProven checks that only a result that Gmail itself wrote above the sender's headers counts.
-func TestWhoIsProven(t *testing.T) {
+// TestReadAuthentication checks that only a result that Gmail itself wrote above the sender's headers counts.
+func TestReadAuthentication(t *testing.T) {
 	for results, want := range map[string]string{
 		"mx.google.com; spf=pass; dmarc=pass (p=REJECT)": gmail.SenderProven,
 		"mx.google.com;\r\n dmarc=fail (p=NONE)":         gmail.SenderFailed,
@@ -304,8 +304,8 @@ func TestHostileMails(t *testing.T) {
 	}
 }
 
-// TestAMailThatCannotBeReadSaysSo has Gmail fail, and asks for a mail that is not there.
-func TestAMailThatCannotBeReadSaysSo(t *testing.T) {
+// TestReadFails has Gmail fail, and asks for a mail that is not there.
+func TestReadFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault fakegoogle.Fault
 		class fault.Class

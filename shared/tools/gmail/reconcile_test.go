@@ -143,8 +143,8 @@ var draftCases = map[string]toolstest.Settled{
 	"send 503 before, then answer lost": lost.After(sendDraft, status(503, ""), kind(fakegoogle.ResetAfter)),
 }
 
-// TestACrashAtAnyPointSendsOnce covers C17 to C20: the process dies, and the next one knows only the record.
-func TestACrashAtAnyPointSendsOnce(t *testing.T) {
+// TestReconcileCrashAnywhere covers C17 to C20: the process dies, and the next one knows only the record.
+func TestReconcileCrashAnywhere(t *testing.T) {
 	for name, c := range map[string]struct {
 		scopes []string
 		crash  func(t *testing.T, w *env)
@@ -189,7 +189,7 @@ func executed(t *testing.T, w *env) {
 	}
 }
 
-func TestTheProofOfASentMailIsItsMark(t *testing.T) {
+func TestReconcileSentMark(t *testing.T) {
 	w := newEnv(t, gmail.Options{}, compose, metadata)
 	executed(t, w)
 	tc := w.Call
@@ -206,7 +206,7 @@ func TestTheProofOfASentMailIsItsMark(t *testing.T) {
 	}
 }
 
-func TestADeletedDraftIsNeverTakenAsSentWithoutProof(t *testing.T) {
+func TestReconcileDeletedDraft(t *testing.T) {
 	w := newEnv(t, gmail.Options{}, compose, metadata)
 	prepared(t, w)
 	tc := w.Call
@@ -216,8 +216,8 @@ func TestADeletedDraftIsNeverTakenAsSentWithoutProof(t *testing.T) {
 	}
 }
 
-// TestASentMailIsReadBack reads the sent message again where the user has allowed that, and says so in the result.
-func TestASentMailIsReadBack(t *testing.T) {
+// TestReconcileReadsSentMail reads the sent message again where the user has allowed that, and says so in the result.
+func TestReconcileReadsSentMail(t *testing.T) {
 	for _, c := range []struct {
 		scopes []string
 		want   string
@@ -231,7 +231,7 @@ func TestASentMailIsReadBack(t *testing.T) {
 	}
 }
 
-func TestInferenceIsOptInAndSaysSo(t *testing.T) {
+func TestReconcileInference(t *testing.T) {
 	w := newEnv(t, gmail.Options{InferSent: true}, compose)
 	executed(t, w)
 	tc := w.Call
@@ -245,7 +245,7 @@ func TestInferenceIsOptInAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestWithoutARecordedDraftNothingIsSent(t *testing.T) {
+func TestReconcileWithoutDraft(t *testing.T) {
 	w := newEnv(t, gmail.Options{}, compose)
 	for name, h := range map[string]string{"empty": "", "no id": `{"sha256":"00"}`, "rubbish": "r1",
 		"another mail's": `{"draft":"r2","sha256":"00"}`} {
@@ -282,7 +282,7 @@ var directCases = map[string]toolstest.Settled{
 		status(401, "authError")),
 }
 
-func TestAfterALimitTheDraftIsAskedBeforeASecondSend(t *testing.T) {
+func TestReconcileAfterLimit(t *testing.T) {
 	w := newEnv(t, gmail.Options{}, compose)
 	prepared(t, w)
 	tc := w.Call
@@ -295,7 +295,7 @@ func TestAfterALimitTheDraftIsAskedBeforeASecondSend(t *testing.T) {
 	}
 }
 
-func TestAMissingScopeIsToldApart(t *testing.T) {
+func TestReconcileMissingScope(t *testing.T) {
 	w := newEnv(t, gmail.Options{}, send)
 	tc := w.Call
 	if _, err := w.Tool.Prepare(t.Context(), tc); !fault.Is(err, fault.Auth, fault.CodeScope) {
@@ -303,7 +303,7 @@ func TestAMissingScopeIsToldApart(t *testing.T) {
 	}
 }
 
-func TestNoServerNoMail(t *testing.T) {
+func TestSendWithoutServer(t *testing.T) {
 	for _, mode := range []gmail.Mode{gmail.Draft, gmail.Direct} {
 		tl := gmail.New(fakegoogle.Accounts{},
 			gmail.Options{Mode: mode, Endpoint: "http://127.0.0.1:1/"})

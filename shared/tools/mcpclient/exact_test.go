@@ -10,9 +10,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/mcpclient"
 )
 
-// TestNumbersAreToldAsTheyAreWritten lets a server answer in each form of the protocol. The model receives the exact
-// bytes of the structured content, and a limit of 64 bits in a schema is kept.
-func TestNumbersAreToldAsTheyAreWritten(t *testing.T) {
+// TestNumbersExact lets a server answer in each form of the protocol. The model receives the exact bytes of the
+// structured content, and a limit of 64 bits in a schema is kept.
+func TestNumbersExact(t *testing.T) {
 	const content = `{"id":9007199254740993,"b":[1.0,1e2,-0.10],"a":18446744073709551615,"s":"\u2028 <&>"}`
 	const list = `{"tools":[{"name":"act","inputSchema":{"type":"object","properties":{"n":{"type":"integer",` +
 		`"minimum":-9223372036854775808,"maximum":9223372036854775807}}}}]}`

@@ -99,9 +99,9 @@ func TestMinimalEnvironment(t *testing.T) {
 	}
 }
 
-// TestAFloodOverHTTP checks that the session ends if a server sends requests without end and does not accept the HTTP
+// TestFloodOverHTTP checks that the session ends if a server sends requests without end and does not accept the HTTP
 // requests that contain the answers.
-func TestAFloodOverHTTP(t *testing.T) {
+func TestFloodOverHTTP(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	open := atomic.Int32{}
@@ -131,8 +131,8 @@ func TestAFloodOverHTTP(t *testing.T) {
 	}
 }
 
-// TestAFloodOfRequests checks that the session ends if a server sends more requests than it reads answers.
-func TestAFloodOfRequests(t *testing.T) {
+// TestFloodOfRequests checks that the session ends if a server sends more requests than it reads answers.
+func TestFloodOfRequests(t *testing.T) {
 	cfg, _ := role(t, "flood")
 	act := tools(t, connect(t, cfg), mcpclient.Choice{})["act"]
 	if _, err := act.Execute(t.Context(), tool.Call{Args: json.RawMessage(`{}`)}); !tool.IsUnanswered(err) {
@@ -197,8 +197,8 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestTheCallersClient checks that all requests use the caller's client, and that the client is unchanged.
-func TestTheCallersClient(t *testing.T) {
+// TestHTTPClientOfCaller checks that all requests use the caller's client, and that the client is unchanged.
+func TestHTTPClientOfCaller(t *testing.T) {
 	s, url := server(t, nil)
 	add(s, "act", "", object)
 	refuse := errors.New("not here")

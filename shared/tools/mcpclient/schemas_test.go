@@ -48,8 +48,8 @@ func TestSchemasOfPrograms(t *testing.T) {
 	}
 }
 
-// TestANumberThatNoDoubleHolds checks that a number in one tool's definition leaves out that tool alone.
-func TestANumberThatNoDoubleHolds(t *testing.T) {
+// TestSchemaLargeNumber checks that a number in one tool's definition leaves out that tool alone.
+func TestSchemaLargeNumber(t *testing.T) {
 	url, _ := lister(t, []map[string]any{
 		{"name": "vast", "inputSchema": json.RawMessage(`{"type":"object","properties":{"a":{"minimum":-1e400}}}`)},
 		{"name": "plain", "inputSchema": json.RawMessage(`{"type":"object"}`),

@@ -24,8 +24,8 @@ func variables(name string) string {
 	return map[string]string{"TICKETS": "t", "B": "b", "MY_PAT": "p", "HOME": "/home/ana"}[name]
 }
 
-// TestAFileWithoutServers reads files as clients write them before their user adds a server.
-func TestAFileWithoutServers(t *testing.T) {
+// TestReadWithoutServers reads files as clients write them before their user adds a server.
+func TestReadWithoutServers(t *testing.T) {
 	for _, text := range []string{`{"mcpServers":{}}`, `{"servers":{},"inputs":[]}`, `{"theme":"dark","mcpServers":{}}`} {
 		if file, err := mcpfile.Parse([]byte(text)); err != nil || len(file.Servers) != 0 {
 			t.Errorf("%s: %+v, %v", text, file, err)
@@ -38,7 +38,7 @@ func TestAFileWithoutServers(t *testing.T) {
 	}
 }
 
-func TestAFileIsRead(t *testing.T) {
+func TestRead(t *testing.T) {
 	file, err := mcpfile.Parse([]byte(whole))
 	if err != nil || len(file.Servers) != 3 || len(file.Notes) != 0 {
 		t.Fatalf("%+v %v", file, err)
@@ -147,9 +147,9 @@ func TestClientsForms(t *testing.T) {
 	}
 }
 
-// TestAWrongEntryIsLeftOut checks that a wrong entry is reported by its name and line, and that a client's field for
+// TestReadInvalidEntry checks that a wrong entry is reported by its name and line, and that a client's field for
 // automatic approval has no effect.
-func TestAWrongEntryIsLeftOut(t *testing.T) {
+func TestReadInvalidEntry(t *testing.T) {
 	file, err := mcpfile.Parse([]byte(`{"mcpServers": {
 		"good": {"url": "https://mcp.example.com/mcp", "autoApprove": ["drop"], "timeout": 5},
 		"insecure": {"url": "http://mcp.example.com/mcp"},
@@ -196,8 +196,8 @@ these fields have no effect: timeout (good)`
 	}
 }
 
-// TestAKeyTwice checks that a duplicate key takes away its own entry alone.
-func TestAKeyTwice(t *testing.T) {
+// TestReadDuplicateKey checks that a duplicate key takes away its own entry alone.
+func TestReadDuplicateKey(t *testing.T) {
 	file, err := mcpfile.Parse([]byte(`{"theme": 1, "theme": 2, "mcpServers": {
 		"a": {"command": "x", "args": [], "args": ["y"]},
 		"b": {"command": "x"},
@@ -215,9 +215,9 @@ func TestAKeyTwice(t *testing.T) {
 	}
 }
 
-// TestTheFolderOfAFile checks the folder that clients call the workspace: the folder of the file, or the folder that
+// TestWorkspaceFolder checks the folder that clients call the workspace: the folder of the file, or the folder that
 // contains .vscode.
-func TestTheFolderOfAFile(t *testing.T) {
+func TestWorkspaceFolder(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".vscode", "mcp.json")
 	text := `{"servers":{"a":{"command":"x","args":["${workspaceFolder}${/}src"],"cwd":"${workspaceFolder}"}}}`

@@ -47,8 +47,8 @@ func TestListsOfToolsNarrow(t *testing.T) {
 	}
 }
 
-// TestOtherForms checks forms of further clients.
-func TestOtherForms(t *testing.T) {
+// TestReadOtherForms checks forms of further clients.
+func TestReadOtherForms(t *testing.T) {
 	const url, program = "http https://x.example/mcp map[]", "stdio x [-y 8080] map[A:1]"
 	for entry, want := range map[string]string{
 		`"transport":{"type":"streamable-http","url":"https://x.example/mcp"}`:               url,

@@ -13,8 +13,8 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// TestProgramsAreTheLocalServers checks that a server that is a program is refused where programs are not started.
-func TestProgramsAreTheLocalServers(t *testing.T) {
+// TestProgramsOnlyLocally checks that a server that is a program is refused where programs are not started.
+func TestProgramsOnlyLocally(t *testing.T) {
 	file := []mcpfile.Server{{Name: "files", At: "mcpServers/files", Type: mcpfile.Stdio, Command: "true"}}
 	o := mcptools.Options{Lookup: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler), Now: time.Now}
 	if err := mcptools.Check(file, o); err == nil || fault.As(err).Field != "mcpServers/files/type" {
@@ -26,9 +26,9 @@ func TestProgramsAreTheLocalServers(t *testing.T) {
 	}
 }
 
-// TestAServerThatIsNotThere tests an unreachable server. It has no tools, and the renewal of one of its tools fails. A
-// name without its prefix belongs to no server.
-func TestAServerThatIsNotThere(t *testing.T) {
+// TestServerUnreachable tests an unreachable server. It has no tools, and the renewal of one of its tools fails. A name
+// without its prefix belongs to no server.
+func TestServerUnreachable(t *testing.T) {
 	now := time.Now()
 	s, err := mcptools.Open([]mcpfile.Server{{Name: "gone", Type: mcpfile.HTTP, URL: "http://127.0.0.1:1/mcp"}},
 		mcptools.Options{Lookup: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),

@@ -118,8 +118,8 @@ func TestNone(t *testing.T) {
 	}
 }
 
-// TestOne reads a folder that is a skill itself.
-func TestOne(t *testing.T) {
+// TestLoadOneSkill reads a folder that is a skill itself.
+func TestLoadOneSkill(t *testing.T) {
 	dir := filepath.Join(folder(t, map[string]string{"mails/SKILL.md": fmt.Sprintf(bare, "mails", "mails"),
 		"others/SKILL.md": fmt.Sprintf(bare, "mails", "mails")}))
 	l, err := skill.Load(skill.Dir(filepath.Join(dir, "mails")))
@@ -140,9 +140,9 @@ func TestOne(t *testing.T) {
 	}
 }
 
-// TestOtherScripts loads skills whose names and folders have no letter that a call can contain. Each has its own name,
-// and a warning says which.
-func TestOtherScripts(t *testing.T) {
+// TestLoadOtherScripts loads skills whose names and folders have no letter that a call can contain. Each has its own
+// name, and a warning says which.
+func TestLoadOtherScripts(t *testing.T) {
 	l, err := skill.Load(skill.FS(files(map[string]string{
 		"合同/SKILL.md": fmt.Sprintf(bare, "合同审查", "contracts"), "邮件/SKILL.md": fmt.Sprintf(bare, "邮件", "mails")})))
 	if err != nil || len(l.Skills()) != 2 || len(l.Warnings()) != 2 {

@@ -106,8 +106,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestWithoutClients has the tools of a function that judges and shows calls.
-func TestWithoutClients(t *testing.T) {
+// TestToolsWithoutClients has the tools of a function that judges and shows calls.
+func TestToolsWithoutClients(t *testing.T) {
 	for name, args := range map[string]string{web.Fetch: `{"url":"https://a.example/"}`, web.Search: `{"query":"x"}`} {
 		if _, err := carry(t, web.New(nil, nil)[name], args); !fault.Is(err, fault.Tool, fault.CodeNotBound) {
 			t.Errorf("%s: %v", name, err)

@@ -11,9 +11,9 @@ import (
 
 var update = flag.Bool("update", false, "write the bundles of the widget's modules")
 
-// TestTheBundlesAreFresh compares the files in bundle with the modules that they are built from: the modules that pages
+// TestBundlesFresh compares the files in bundle with the modules that they are built from: the modules that pages
 // import, those that the chat loads on demand, and those that several of them share.
-func TestTheBundlesAreFresh(t *testing.T) {
+func TestBundlesFresh(t *testing.T) {
 	entries := []api.EntryPoint{{InputPath: "./site/client.d.ts", OutputPath: "client.d"}}
 	for _, name := range []string{"gemini-chat", "automation", "client", "launcher", "examples", "approvals", "card",
 		"editor", "request", "dom", "clock"} {

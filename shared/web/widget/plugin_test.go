@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
-// TestThePluginsFilesAreRead reads the jay-stack plugin with this project's loader. Its actions have no handlers here.
-func TestThePluginsFilesAreRead(t *testing.T) {
+// TestPluginFiles reads the jay-stack plugin with this project's loader. Its actions have no handlers here.
+func TestPluginFiles(t *testing.T) {
 	r, err := action.Open("gemini-agent", action.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ for (const path of ['/api/agent/runs/../threads', '/api/agent/threads', '/api/ag
 say('names', [actions.sendMessage, actions.submitToolResults, actions.askAgent].map((a) => a.actionName).join(' '));
 `
 
-func TestThePluginIsHeldByItsFramework(t *testing.T) {
+func TestPluginInFramework(t *testing.T) {
 	node := browsertest.Node(t)
 	jay := os.Getenv("JAY_DIR")
 	if jay == "" {
@@ -149,9 +149,8 @@ func TestThePluginIsHeldByItsFramework(t *testing.T) {
 	}
 }
 
-// TestThePluginsTypes checks that the component and the actions have the types that the framework and the contract
-// require.
-func TestThePluginsTypes(t *testing.T) {
+// TestPluginTypes checks that the component and the actions have the types that the framework and the contract require.
+func TestPluginTypes(t *testing.T) {
 	node := browsertest.Node(t)
 	jay := os.Getenv("JAY_DIR")
 	if jay == "" {

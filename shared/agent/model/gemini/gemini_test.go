@@ -349,8 +349,8 @@ func TestErrorsOfGateways(t *testing.T) {
 	}
 }
 
-// TestAnErrorInWords is an error event whose data is not JSON.
-func TestAnErrorInWords(t *testing.T) {
+// TestStreamErrorNotJSON is an error event whose data is not JSON.
+func TestStreamErrorNotJSON(t *testing.T) {
 	const said = `data: {"candidates":[{"content":{"parts":[{"text":"First "}]}}]}` + "\n\n"
 	for _, body := range []string{"event: error\ndata: secret timed out\n\ndata: [DONE]\n\n",
 		said + "event: error\ndata: \"secret\"\n\ndata: [DONE]\n\n"} {
@@ -471,9 +471,9 @@ func TestCorrections(t *testing.T) {
 	}
 }
 
-// TestAFileAlone checks that the model is called again after an answer that is only an image, and that the answer does
-// not count as empty.
-func TestAFileAlone(t *testing.T) {
+// TestAnswerWithFileAlone checks that the model is called again after an answer that is only an image, and that the
+// answer does not count as empty.
+func TestAnswerWithFileAlone(t *testing.T) {
 	const image = `{"candidates":[{"content":{"role":"model","parts":[{"inlineData":{"mimeType":"image/png",` +
 		`"data":"AA=="}}]},"finishReason":"STOP"}]}`
 	answers := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -27,9 +27,9 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// TestBothModesAgree serves each recorded answer as one response and as a stream, in its own chunks or in one, and
-// compares the results.
-func TestBothModesAgree(t *testing.T) {
+// TestModesAgree serves each recorded answer as one response and as a stream, in its own chunks or in one, and compares
+// the results.
+func TestModesAgree(t *testing.T) {
 	dir := recordedDir(t)
 	server := &canned{}
 	r := newRig(t, nil, func(c *gemini.Config) { c.HTTPClient = &http.Client{Transport: server} })
@@ -146,8 +146,8 @@ func asBytes(raws []json.RawMessage) iter.Seq[[]byte] {
 	}
 }
 
-// TestTheRequestIsGenais compares first and later requests with the request that genai makes from the same settings.
-func TestTheRequestIsGenais(t *testing.T) {
+// TestRequestMatchesGenai compares first and later requests with the request that genai makes from the same settings.
+func TestRequestMatchesGenai(t *testing.T) {
 	sent := &recorder{}
 	warm := float32(0.25)
 	for backend, cfg := range map[string]struct {
@@ -218,8 +218,8 @@ func (r *recorder) take() any {
 	return r.last
 }
 
-// TestToolsAreEncodedOnce checks that a later request allocates as much with 100 tools as with one.
-func TestToolsAreEncodedOnce(t *testing.T) {
+// TestRequestToolsEncodedOnce checks that a later request allocates as much with 100 tools as with one.
+func TestRequestToolsEncodedOnce(t *testing.T) {
 	server := &canned{status: http.StatusOK,
 		body: []byte(`{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}`)}
 	r := newRig(t, nil, func(c *gemini.Config) { c.HTTPClient = &http.Client{Transport: server} })
@@ -244,9 +244,9 @@ func TestToolsAreEncodedOnce(t *testing.T) {
 	}
 }
 
-// TestOtherToolsAreSent changes one property of the tools and settings at a time, and checks that the next request has
-// the change.
-func TestOtherToolsAreSent(t *testing.T) {
+// TestRequestToolsChanged changes one property of the tools and settings at a time, and checks that the next request
+// has the change.
+func TestRequestToolsChanged(t *testing.T) {
 	sent := &recorder{}
 	r := newRig(t, nil, func(c *gemini.Config) { c.HTTPClient = &http.Client{Transport: sent} })
 	warm, cold := float32(1), float32(0)

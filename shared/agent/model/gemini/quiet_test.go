@@ -39,9 +39,9 @@ func TestEnvironmentIsSilent(t *testing.T) {
 	}
 }
 
-// TestABrokenStreamIsSilent breaks streams off, and checks that the error is returned and nothing is written to the
+// TestStreamBrokenIsSilent breaks streams off, and checks that the error is returned and nothing is written to the
 // program's log.
-func TestABrokenStreamIsSilent(t *testing.T) {
+func TestStreamBrokenIsSilent(t *testing.T) {
 	var logged bytes.Buffer
 	was := log.Writer()
 	log.SetOutput(&logged)

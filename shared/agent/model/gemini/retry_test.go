@@ -103,7 +103,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func TestNoWaitBeyondTheDeadline(t *testing.T) {
+func TestRetryBeyondDeadline(t *testing.T) {
 	start := time.Now()
 	ctx, cancel := context.WithDeadline(context.Background(), start.Add(3*time.Second))
 	defer cancel()
@@ -135,7 +135,7 @@ func TestContextEnds(t *testing.T) {
 	})
 }
 
-func TestSlowAttemptIsTriedAgain(t *testing.T) {
+func TestRetryOfSlowAttempt(t *testing.T) {
 	s := failing(fakegemini.Turn{Text: "late", Delay: time.Hour})
 	r := newRig(t, s, func(c *gemini.Config) { c.HTTPClient = &http.Client{Transport: inBubble{s}} })
 	synctest.Test(t, func(t *testing.T) {
@@ -155,9 +155,9 @@ func (s inBubble) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), r.Context().Err()
 }
 
-// TestShownWordsAreNotTriedAgain checks that a request is not retried after a part of its answer was shown. A second
-// answer after half of a first one would make no sense.
-func TestShownWordsAreNotTriedAgain(t *testing.T) {
+// TestRetryAfterText checks that a request is not retried after a part of its answer was shown. A second answer after
+// half of a first one would make no sense.
+func TestRetryAfterText(t *testing.T) {
 	chunk := `data: {"candidates":[{"content":{"role":"model","parts":[{"text":"half "}]}}]}` + "\n\n"
 	for _, c := range []struct {
 		name string

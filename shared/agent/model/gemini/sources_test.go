@@ -82,8 +82,8 @@ func ask(t *testing.T, s *fakegemini.Server, body string) []byte {
 	return w.Body.Bytes()
 }
 
-// TestTheFakesGrounding checks that the fake's search results have the form of Google's own type.
-func TestTheFakesGrounding(t *testing.T) {
+// TestFakeGroundingForm checks that the fake's search results have the form of Google's own type.
+func TestFakeGroundingForm(t *testing.T) {
 	var res struct {
 		Candidates []struct {
 			GroundingMetadata json.RawMessage `json:"groundingMetadata"`

@@ -1,4 +1,4 @@
-// The official client in TypeScript at /mcp, driven by TestTheOfficialClient: each line of standard input is a call
+// The official client in TypeScript at /mcp, driven by TestOfficialClient: each line of standard input is a call
 // {name, arguments, _meta?}, and each line of standard output its answer. The first line of output has the names of the
 // tools.
 

@@ -59,9 +59,9 @@ func sign(t *testing.T, serial int64, by *pair) *pair {
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))}
 }
 
-// TestAnEngineElsewhere connects over TCP with client certificates. It checks that the connection fails if the
-// certificate of either side is from another CA.
-func TestAnEngineElsewhere(t *testing.T) {
+// TestRemoteEngine connects over TCP with client certificates. It checks that the connection fails if the certificate
+// of either side is from another CA.
+func TestRemoteEngine(t *testing.T) {
 	ca, stranger := sign(t, 1, nil), sign(t, 2, nil)
 	own, server, theirs := sign(t, 3, ca), sign(t, 4, ca), sign(t, 5, stranger)
 	known := x509.NewCertPool()

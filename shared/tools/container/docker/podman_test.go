@@ -77,7 +77,7 @@ func ended(t *testing.T, e *docker.Engine, process string) container.Process {
 	}
 }
 
-func TestAContainerGetsNoMore(t *testing.T) {
+func TestPodmanContainerLimits(t *testing.T) {
 	e, _ := open(t)
 	id := started(t, e, "a1")
 	const none = "0000000000000000\n"
@@ -104,7 +104,7 @@ func TestAContainerGetsNoMore(t *testing.T) {
 	}
 }
 
-func TestAForeignContainerIsMissing(t *testing.T) {
+func TestPodmanForeignContainer(t *testing.T) {
 	e, real := open(t)
 	id := started(t, e, "a1")
 	foreign := real.Run("--ulimit", "nofile=1024:4096", "--ulimit", "nproc=1024:1024",
@@ -132,7 +132,7 @@ func TestAForeignContainerIsMissing(t *testing.T) {
 	}
 }
 
-func TestANameIsTakenOnce(t *testing.T) {
+func TestPodmanNameTaken(t *testing.T) {
 	e, real := open(t)
 	id := started(t, e, "a1")
 	_, err := e.Create(t.Context(), ana, container.Spec{Name: container.NamePrefix + "a1", Image: podman.Image,
@@ -159,8 +159,8 @@ func TestANameIsTakenOnce(t *testing.T) {
 	}
 }
 
-// TestAnImageWithVolumesIsRefused checks that the engine makes no directory on its host.
-func TestAnImageWithVolumesIsRefused(t *testing.T) {
+// TestPodmanImageWithVolumes checks that the engine makes no directory on its host.
+func TestPodmanImageWithVolumes(t *testing.T) {
 	e, real := open(t)
 	real.Keep()
 	_, err := e.Create(t.Context(), ana, container.Spec{Name: container.NamePrefix + "a1", Image: podman.Keeping,
@@ -173,9 +173,9 @@ func TestAnImageWithVolumesIsRefused(t *testing.T) {
 	}
 }
 
-// TestAProcessStartsOnce starts a process a second time after it has ended. The second start is ambiguous and runs
+// TestPodmanProcessStartsOnce starts a process a second time after it has ended. The second start is ambiguous and runs
 // nothing.
-func TestAProcessStartsOnce(t *testing.T) {
+func TestPodmanProcessStartsOnce(t *testing.T) {
 	e, _ := open(t)
 	id := started(t, e, "a1")
 	process, err := e.NewProcess(t.Context(), id, []string{"/bin/sh", "-c", "echo x >>/work/n"})
@@ -207,8 +207,8 @@ func TestAProcessStartsOnce(t *testing.T) {
 	}
 }
 
-// TestAProcessOutlivesItsReader stops reading from a process while it runs.
-func TestAProcessOutlivesItsReader(t *testing.T) {
+// TestPodmanProcessWithoutReader stops reading from a process while it runs.
+func TestPodmanProcessWithoutReader(t *testing.T) {
 	e, _ := open(t)
 	id := started(t, e, "a1")
 	process, err := e.NewProcess(t.Context(), id, []string{"/bin/sh", "-c",

@@ -71,8 +71,8 @@ func (w way) get(t *testing.T, of *httptest.Server, method, address string) stri
 	return fmt.Sprint(res.StatusCode, " ", len(body), " ", string(body[:min(len(body), 40)]), err)
 }
 
-// TestOnlyTheHostsAreReached asks for allowed and other hosts, with TLS and without.
-func TestOnlyTheHostsAreReached(t *testing.T) {
+// TestOutletHosts asks for allowed and other hosts, with TLS and without.
+func TestOutletHosts(t *testing.T) {
 	long := strings.Repeat("a long answer, ", 200_000)
 	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/long" {
@@ -113,8 +113,8 @@ func TestOnlyTheHostsAreReached(t *testing.T) {
 	}
 }
 
-// TestTheListOfHosts refuses what names no host.
-func TestTheListOfHosts(t *testing.T) {
+// TestOutletHostList refuses what names no host.
+func TestOutletHostList(t *testing.T) {
 	for _, one := range []string{"", "http://a.example", "a.example/path", "u:p@a.example", "maven=https://a.example",
 		"go=ftp://a.example", "a.example?x", "go="} {
 		if h, err := outlet.Parse([]string{one}); err == nil {

@@ -16,8 +16,8 @@ func TestConvertedText(t *testing.T) {
 	}
 }
 
-// TestEveryInputGivesText checks inputs that end within a character, an escape sequence or a quotation.
-func TestEveryInputGivesText(t *testing.T) {
+// TestTextOfAnyInput checks inputs that end within a character, an escape sequence or a quotation.
+func TestTextOfAnyInput(t *testing.T) {
 	for _, s := range []string{"", "a\xff", "\x1b$B", "\x1b$B$",
 		"=?utf-8?B?////?=", "> a \n>> b\n", "\xe3\x81", ">"} {
 		for _, label := range []string{"iso-2022-jp", "shift_jis", "gb18030", "utf-16", "no-such-label"} {

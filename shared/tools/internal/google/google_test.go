@@ -24,7 +24,7 @@ func answer(code int, reason string, h http.Header) error {
 		Message: "SECRET", Errors: []googleapi.ErrorItem{{Reason: reason, Message: "SECRET"}}})
 }
 
-func TestReadSaysWhatAFailureProves(t *testing.T) {
+func TestReadFailures(t *testing.T) {
 	broken := func(err error) error { return &url.Error{Op: "Post", URL: "https://SECRET", Err: err} }
 	for name, c := range map[string]struct {
 		err   error
@@ -82,8 +82,8 @@ func TestRetryAfterIsKept(t *testing.T) {
 	}
 }
 
-// TestATimeInAMessage reads until when Google accepts no call, and counts the wait from the date of the answer.
-func TestATimeInAMessage(t *testing.T) {
+// TestRetryAfterInMessage reads until when Google accepts no call, and counts the wait from the date of the answer.
+func TestRetryAfterInMessage(t *testing.T) {
 	for message, want := range map[string]string{
 		"User-rate limit exceeded.  Retry after 2026-11-28T05:01:02.345Z":                     "15m2s",
 		"User-rate limit exceeded.  Retry after 2026-11-28T06:01:02.345+01:00 (Mail sending)": "15m2s",

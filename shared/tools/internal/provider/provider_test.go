@@ -22,7 +22,7 @@ func (linked) Place(context.Context, string, []string) (tool.Place, error) { ret
 
 func (l linked) Client(context.Context, string, tool.Place) (*http.Client, error) { return l() }
 
-func TestAClientFollowsNoRedirectAndReadsNoEndlessAnswer(t *testing.T) {
+func TestClientRedirectsAndLimits(t *testing.T) {
 	asked := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked++
@@ -55,7 +55,7 @@ func TestAClientFollowsNoRedirectAndReadsNoEndlessAnswer(t *testing.T) {
 	}
 }
 
-func TestWithoutAClientNothingHappened(t *testing.T) {
+func TestClientMissing(t *testing.T) {
 	fail := func(err error) Accounts {
 		return linked(func() (*http.Client, error) { return nil, err })
 	}
