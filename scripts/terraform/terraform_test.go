@@ -14,6 +14,7 @@ import (
 
 	"github.com/countersign-run/countersign/infra"
 	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/testkit/readme"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
@@ -470,24 +471,5 @@ func holdTable(t *testing.T, states ...state) {
 		}
 		all = append(all, g...)
 	}
-	const file = "../../terraform/README.md"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(text), begin)
-	got, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		t.Fatalf("%s has no place for the roles: %s%s", file, begin, end)
-	}
-	want := table(all)
-	if got == want {
-		return
-	}
-	if !*update {
-		t.Fatalf("%s has\n%s\nthe plan has\n%s", file, got, want)
-	}
-	if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	readme.Section(t, "../../terraform/README.md", begin, end, table(all), *update)
 }

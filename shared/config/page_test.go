@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/infra"
+	"github.com/countersign-run/countersign/shared/testkit/readme"
 )
 
 var update = flag.Bool("update", false, "write the tables of variables into README.md")
@@ -23,34 +24,7 @@ const begin, end = "<!-- variables, written by go test ./shared/config -update -
 // TestPage compares README.md with the code. The meaning of each variable is its comment in Config, its values and
 // default come from Load, and the functions that get it from infra/functions.json.
 func TestPage(t *testing.T) {
-	const file = "README.md"
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(text), begin)
-	got, after, closed := strings.Cut(rest, end)
-	if !found || !closed {
-		t.Fatalf("%s has no place for the variables: %s%s", file, begin, end)
-	}
-	want := page(t)
-	if got == want {
-		return
-	}
-	if !*update {
-		t.Fatalf("%s differs from the code (go test ./shared/config -update writes it): it has\n%s\nand the code\n%s",
-			file, except(got, want), except(want, got))
-	}
-	if err := os.WriteFile(file, []byte(before+begin+want+end+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// except returns the lines of a that are not in b.
-func except(a, b string) string {
-	lines := strings.Split(b, "\n")
-	return strings.Join(slices.DeleteFunc(strings.Split(a, "\n"),
-		func(l string) bool { return slices.Contains(lines, l) }), "\n")
+	readme.Section(t, "README.md", begin, end, page(t), *update)
 }
 
 // described is a heading in Config's comments, with its variables.

@@ -10,7 +10,6 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
-	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
@@ -49,14 +48,8 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newEnv(t)
 			w.loop.Model = &asked{tool: "draft"}
-			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
-				Decision: run.ApproveAlways}); err != nil {
-				t.Fatal(err)
-			}
+			v := start(t, w, "tell bob")
+			decide(t, w, v, 1, run.ApproveAlways)
 			if err := w.deliver(ctx); err != nil || len(w.effects) != 1 {
 				t.Fatalf("%v, done %d times", err, len(w.effects))
 			}
@@ -90,14 +83,8 @@ func TestLateArrivalNotDenied(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	w.loop.Model = &asked{tool: "draft"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
-		Decision: run.ApproveOnce}); err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "tell bob")
+	approve(t, w, v, 1)
 	w.next = []string{"hang", "hang", "hang"}
 	got, err := w.loop.Advance(ctx, v.RunID, nil)
 	if err != nil || len(w.effects) != 0 {
@@ -115,14 +102,8 @@ func TestCapForLateQuestion(t *testing.T) {
 	w := newEnv(t)
 	// the handle comes before the intent, and the permission for the call may be gone by then
 	w.loop.Model, w.assistant().Limits.MaxOpen = &asked{tool: "draft"}, 1
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
-		Decision: run.ApproveAlways}); err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "tell bob")
+	decide(t, w, v, 1, run.ApproveAlways)
 	proposed := ""
 	mortalLoop := *w.loop
 	mortalLoop.Store = mortal(w.store, 2, true) // the run, the model's answer
@@ -174,10 +155,7 @@ func TestWokenAfterAnothersEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	w.loop.Model = &asked{tool: "draft"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "tell bob")
 	approve(t, w, v, 1)
 	first, other := *w.loop, *w.loop
 	first.Store = interrupted(w.store, 1, func() {

@@ -25,10 +25,7 @@ func TestAgentInstructionsInRequests(t *testing.T) {
 	w.model.Then(script.Turn{Text: "Hello."},
 		script.Turn{Calls: []script.Call{{Name: "lookup", Args: map[string]any{"word": "tea"}}}},
 		script.Turn{Text: "It is about tea."})
-	first, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := start(t, w, "hello")
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana", Agent: "clerk", ThreadID: first.ThreadID},
 		loop.Prompt{Text: "tea"})
 	if err != nil {

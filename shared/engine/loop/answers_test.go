@@ -139,9 +139,7 @@ func killedWritingOn(t *testing.T, w *env, n int, after bool) {
 		if _, err := w.loop.Sweep(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.deliver(ctx); err != nil {
-			t.Fatal(err)
-		}
+		deliver(t, w)
 	}
 	for _, id := range []string{first.RunID, run.KeyedRunID("ana", "k2")} {
 		if v, _, err := w.loop.Get(ctx, "ana", id); err != nil || v.Status != run.Completed {
@@ -161,17 +159,12 @@ func TestWriteOnLeavesCalls(t *testing.T) {
 	w.loop.Tools["click"] = remote(t)
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "click", Args: map[string]any{}}}},
 		script.Turn{Text: "Hello."})
-	first, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "click"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := start(t, w, "click")
 	same := loop.StartRequest{UID: "ana", ThreadID: first.ThreadID}
 	if _, err := w.loop.StartCall(ctx, same, sending("ten", true)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"}); err != nil {
-		t.Fatal(err)
-	}
+	start(t, w, "hello")
 	if v, _, err := w.loop.Get(ctx, "ana", first.RunID); err != nil || len(v.Calls) != 1 {
 		t.Errorf("%v %+v", err, v)
 	}
@@ -186,14 +179,9 @@ func TestClientEffectInAudit(t *testing.T) {
 		w := newEnv(t)
 		w.loop.Tools["sign"] = sign(t)
 		w.model.Then(script.Turn{Calls: []script.Call{{Name: "sign", Args: map[string]any{}}}})
-		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "sign it"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := start(t, w, "sign it")
 		approve(t, w, v, 1)
-		if err := w.deliver(ctx); err != nil {
-			t.Fatal(err)
-		}
+		deliver(t, w)
 		given.ActionID = v.Actions[0].ActionID
 		if _, err := w.loop.Answer(ctx, "ana", v.RunID, given); err != nil {
 			t.Fatal(err)
@@ -228,15 +216,12 @@ func TestEndedWhileItsClientSigns(t *testing.T) {
 		ctx, w := context.Background(), newEnv(t)
 		w.loop.Tools["sign"] = sign(t)
 		w.model.Then(script.Turn{Calls: []script.Call{{Name: "sign", Args: map[string]any{}}}})
-		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "sign it"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := start(t, w, "sign it")
 		approve(t, w, v, 1)
 		if err := errors.Join(w.deliver(ctx), end(w, v.RunID), w.deliver(ctx)); err != nil {
 			t.Fatal(err)
 		}
-		v, _, err = w.loop.Get(ctx, "ana", v.RunID)
+		v, _, err := w.loop.Get(ctx, "ana", v.RunID)
 		page, auditErr := w.rec.Audit(ctx, "ana", v.RunID, "", 100)
 		if err = errors.Join(err, auditErr); err != nil {
 			t.Fatal(err)

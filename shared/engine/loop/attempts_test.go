@@ -97,13 +97,10 @@ func TestPanicOfReconcile(t *testing.T) {
 		panic("CANARY")
 	}
 	w.loop.Tools["send"], w.loop.Model = tool.Define(d), &asked{tool: "send"}
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "tell bob")
 	w.approve(t, v.RunID, 1)
 	w.next = []string{"ambiguous"}
-	v, err = w.loop.Advance(t.Context(), v.RunID, nil)
+	v, err := w.loop.Advance(t.Context(), v.RunID, nil)
 	if err != nil || v.Actions[0].ExecutionStatus != run.UnknownState || len(w.effects) != 1 ||
 		len(w.open("ana")) != 1 {
 		t.Errorf("%v, done %d times, %+v", err, len(w.effects), v.Actions[0])
@@ -394,10 +391,7 @@ func TestPanicAfterApproval(t *testing.T) {
 	w.loop.Tools["send"] = tool.Define(d)
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send", Args: args([]string{"bob@x.org"}, "ten")}}},
 		script.Turn{Text: "It was not sent."})
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "tell bob")
 	edit := approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveEdited,
 		EditedArgs: args([]string{"bob@x.org"}, "eleven")}
 	if _, err := w.loop.Resolve(ctx, edit); !tool.IsPanic(err) || fault.As(err).Code != "tool_panicked" {
@@ -405,10 +399,8 @@ func TestPanicAfterApproval(t *testing.T) {
 	}
 	approve(t, w, v, 1)
 	w.account = func() (tool.Place, error) { panic("CANARY") }
-	if err := w.deliver(ctx); err != nil {
-		t.Fatal(err)
-	}
-	v, _, err = w.loop.Get(ctx, "ana", v.RunID)
+	deliver(t, w)
+	v, _, err := w.loop.Get(ctx, "ana", v.RunID)
 	if err != nil || v.Status != run.Completed || v.Actions[0].ErrorReason != "tool_panicked" || len(w.effects) != 0 {
 		t.Errorf("%v, %+v, done %d times", err, v, len(w.effects))
 	}

@@ -132,7 +132,7 @@ func TestCapsOfADay(t *testing.T) {
 // until they are decided, whatever agent asked for them.
 func TestCapsOfAReleaseBefore(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
-		ctx, w := context.Background(), open(t)
+		w := open(t)
 		w.withClerk(1, 0)
 		v, err := w.askAgent("clerk")
 		if err != nil {
@@ -146,10 +146,7 @@ func TestCapsOfAReleaseBefore(t *testing.T) {
 		if !w.capped(run.Assistant) || w.capped("clerk") || !w.capped("clerk") {
 			t.Errorf("the old count: %+v", w.user())
 		}
-		if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
-			Decision: run.ApproveOnce}); err != nil {
-			t.Fatal(err)
-		}
+		approve(t, w, v, 1)
 		if w.capped(run.Assistant) || !w.capped("clerk") {
 			t.Errorf("after the old approval was answered: %+v", w.user())
 		}

@@ -64,10 +64,7 @@ var toMake = script.Turn{Calls: []script.Call{{Name: "make", Args: tellBob}}}
 func makes(t *testing.T, w *env, then ...script.Turn) (runID string) {
 	t.Helper()
 	w.model.Then(append([]script.Turn{toMake}, then...)...)
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "go"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "go")
 	approve(t, w, v, 1)
 	moveOn(t, w)
 	return v.RunID

@@ -92,19 +92,10 @@ func killedAtEveryCommit(t *testing.T, open func(testing.TB) *env) {
 // alwaysAllow always allows the recipients of the model's call for ana, by an approval with that choice.
 func alwaysAllow(t *testing.T, w *env, toolName string) {
 	t.Helper()
-	ctx := context.Background()
 	w.loop.Model = &asked{tool: toolName}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
-		Decision: run.ApproveAlways}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.deliver(ctx); err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "tell bob")
+	decide(t, w, v, 1, run.ApproveAlways)
+	deliver(t, w)
 	w.effects = nil
 }
 
@@ -149,9 +140,7 @@ func killAt(t *testing.T, w *env, toolName string, n, commits int, after bool) {
 	}
 	w.tick(3 * time.Minute)
 	w.queue = append(w.queue, runID, runID)
-	if err := w.deliver(ctx); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 	v, _, err := w.loop.Get(ctx, "ana", runID)
 	if err != nil {
 		t.Fatal(err)
@@ -188,10 +177,7 @@ func oneProcessAmongMany(t *testing.T, open func(testing.TB) *env) {
 			ctx := context.Background()
 			w := open(t)
 			w.loop.Model = &asked{tool: toolName}
-			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := start(t, w, "tell bob")
 			approve(t, w, v, 1)
 			var wg sync.WaitGroup
 			for range 20 {
@@ -210,15 +196,6 @@ func oneProcessAmongMany(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-func approve(t *testing.T, w *env, v *run.View, n int) {
-	t.Helper()
-	if _, err := w.loop.Resolve(context.Background(),
-		approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, n),
-			Decision: run.ApproveOnce}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestResolveRace approves and rejects from a hundred clients at once: one decision is recorded, and every client gets
 // the same answer.
 func TestResolveRace(t *testing.T) { onEachStore(t, oneDecisionAmongMany) }
@@ -227,10 +204,7 @@ func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *env) {
 	ctx := context.Background()
 	w := open(t)
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "tell bob")
 	var mu sync.Mutex
 	won := map[run.Decision]int{}
 	var wg sync.WaitGroup
@@ -256,9 +230,7 @@ func oneDecisionAmongMany(t *testing.T, open func(testing.TB) *env) {
 	if len(won) != 1 {
 		t.Fatalf("both decisions were taken: %v", won)
 	}
-	if err := w.deliver(ctx); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 	if want := 1 - min(1, won[run.Reject]); len(w.effects) != want {
 		t.Fatalf("done %d times, want %d", len(w.effects), want)
 	}
@@ -313,14 +285,9 @@ func answersLost(t *testing.T, first int) {
 	w := newEnv(t)
 	lossy := forgetful(w.store, first)
 	w.loop.Store, w.loop.Model = lossy, &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "tell bob")
 	approve(t, w, v, 1)
-	if err := w.deliver(ctx); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 	got, events, err := w.loop.Get(ctx, "ana", v.RunID)
 	if err != nil || got.Status != run.Completed || len(w.effects) != 1 {
 		t.Fatalf("%v, %+v, done %d times", err, got, len(w.effects))
@@ -347,14 +314,9 @@ func TestStoreDownAfterTheEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	w.loop.Store, w.loop.Model = outage(w, 25), &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "tell bob")
 	approve(t, w, v, 1)
-	if err := w.deliver(ctx); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 	got, _, err := w.loop.Get(ctx, "ana", v.RunID)
 	if err != nil || got.Status != run.Completed || len(w.effects) != 1 {
 		t.Fatalf("%v, %+v, done %d times", err, got, len(w.effects))

@@ -134,10 +134,7 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "tell bob")
 	meanwhile := 0
 	w.loop.Store = interrupted(w.store, 3, func() { // the decision, the intent, and now the outcome: the mail is sent
 		meanwhile++
@@ -149,13 +146,8 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 			t.Errorf("during an effect: %v", err)
 		}
 	})
-	if _, err := w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
-		Decision: run.ApproveOnce}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.deliver(ctx); err != nil {
-		t.Fatal(err)
-	}
+	approve(t, w, v, 1)
+	deliver(t, w)
 	if gone, err := w.rec.DeleteThread(ctx, "ana", v.ThreadID); err != nil || !gone || meanwhile != 1 ||
 		len(w.effects) != 1 {
 		t.Fatalf("%t %v, %d times meanwhile, %d effects", gone, err, meanwhile, len(w.effects))

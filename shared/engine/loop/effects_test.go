@@ -71,10 +71,7 @@ func TestAutoApproveRestsOnItsUser(t *testing.T) {
 		write := func() *run.View {
 			w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
 				Args: map[string]any{"to": []string{"bob@x.org"}, "text": "hello"}}}}, script.Turn{Text: "Well."})
-			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "write"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := start(t, w, "write")
 			return v
 		}
 		var users int

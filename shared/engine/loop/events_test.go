@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -85,16 +84,11 @@ func TestOthersAreTold(t *testing.T) {
 			w, d := newTellingEnv(t)
 			w.next = c.next
 			w.model.Then(c.first, script.Turn{Text: "Done."})
-			r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := start(t, w, "tell bob")
 			if c.then != nil {
 				c.then(t, w, r.RunID)
 			}
-			if err := w.deliver(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			deliver(t, w)
 			if got := strings.Join(d.short(), " "); got != c.want {
 				t.Errorf("told %q, want %q", got, c.want)
 			}
@@ -127,17 +121,13 @@ func TestNotificationsRetried(t *testing.T) {
 	w, d := newTellingEnv(t)
 	d.down = true
 	id := w.held(t, run.Reject, 0)
-	if err := w.deliver(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 	for range 10 { // more often than a run that cannot be moved is tried
 		w.tick(6 * time.Minute)
 		if _, err := w.loop.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.deliver(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		deliver(t, w)
 	}
 	if f := document.RunFieldsOf(w.document(id)); f.Quarantined || len(d.all) > 0 {
 		t.Errorf("put aside: %v, and told %v", f.Quarantined, d.short())
@@ -147,9 +137,7 @@ func TestNotificationsRetried(t *testing.T) {
 	}
 	d.down = false
 	expire(t, w, id)
-	if err := w.deliver(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 	want := []string{"approval.requested", "approval.decided", "run.ended"}
 	if got := d.short(); !slices.Equal(got, want) {
 		t.Errorf("told %v, want %v", got, want)
@@ -170,15 +158,10 @@ func TestNotificationsAfterDeath(t *testing.T) {
 		return next(ctx)
 	}))
 	w.model.Then(script.Turn{Text: "Hello."})
-	r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hi"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := start(t, w, "hi")
 	w.loop.Store = whole
 	expire(t, w, r.RunID)
-	if err := w.deliver(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 	if len(d.all) != 2 || d.all[0] != d.all[1] {
 		t.Errorf("told %+v", d.all)
 	}
@@ -214,10 +197,7 @@ func TestNotificationsReleaseRun(t *testing.T) {
 		w.loop.Publisher, w.loop.Console = d, "https://example.com"
 		w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
 			Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Done."})
-		v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := start(t, w, "tell bob")
 		if err := w.deliver(t.Context()); err != nil || len(w.effects) != 1 {
 			t.Errorf("nobody can be told: %v; moved with %v, sent %d", down, err, len(w.effects))
 		}
@@ -237,19 +217,14 @@ func TestNotificationsOfDeletedRun(t *testing.T) {
 	w, d := newTellingEnv(t)
 	d.down = true
 	w.model.Then(script.Turn{Text: "Hello."})
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "hello")
 	w.deletedLater(t, v.RunID, func() {
 		d.down = false
 		w.tick(time.Hour)
 		if _, err := w.loop.Sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.deliver(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		deliver(t, w)
 	})
 	if got := strings.Join(d.short(), " "); got != "run.ended" {
 		t.Errorf("told %s", got)

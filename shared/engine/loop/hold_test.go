@@ -325,9 +325,7 @@ func killedBetweenRenewals(t *testing.T, open func(testing.TB) *env) {
 			t.Fatalf("%s later: %v %+v", c.later, err, s)
 		}
 	}
-	if err := w.deliver(ctx); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 	v, _, err := w.loop.Get(ctx, "ana", runID)
 	if err != nil || v.Status != run.Completed || len(w.effects) != 1 {
 		t.Errorf("%v %+v, done %d times", err, v, len(w.effects))

@@ -64,9 +64,7 @@ func (w *env) decides(t *testing.T, a run.ApprovalView, d run.Decision) {
 		Decision: d}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.deliver(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 }
 
 func (w *env) sweeps(t *testing.T) {
@@ -74,9 +72,7 @@ func (w *env) sweeps(t *testing.T) {
 	if _, err := w.loop.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.deliver(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 }
 
 // holds compares the measurements since the last comparison.

@@ -23,10 +23,7 @@ func (w *env) patient(t *testing.T, turns ...script.Turn) *run.View {
 		w.loop = w.process()
 	}
 	w.model.Then(turns...)
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "Write to Bo."})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "Write to Bo.")
 	return v
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
-	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
@@ -27,10 +26,7 @@ func (w *env) waits(t *testing.T, approval tool.Approval, ready time.Duration) (
 		}})
 	w.loop.Tools = tool.NewSet(look)
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "watch"}}}, script.Turn{Text: "Done."})
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "wait for it"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "wait for it")
 	return v.RunID, looks
 }
 

@@ -51,9 +51,7 @@ func proposeWaits(t *testing.T, open func(testing.TB) *env) {
 				approval.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: decision}); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.deliver(ctx); err != nil {
-				t.Fatal(err)
-			}
+			deliver(t, w)
 			c, err = w.loop.CallResult(ctx, "ana", c.Run.RunID)
 			if err != nil || !c.Terminal() || c.Run.Status != want.status || len(w.effects) != want.effects ||
 				!strings.Contains(string(c.Response.Result), want.result) {
@@ -116,9 +114,7 @@ func TestEffectsOffAfterApproval(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.loop.Rules.DenySideEffects = true
-	if err := w.deliver(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 	c, err = w.loop.CallResult(t.Context(), "ana", c.Run.RunID)
 	if err != nil || c.Run.Status != run.Failed || len(w.effects) != 0 {
 		t.Errorf("%+v with %d effects, %v", c.Run, len(w.effects), err)
@@ -132,9 +128,7 @@ func (w *env) decideCall(t *testing.T, c *loop.CallResult, d run.Decision) *loop
 		approval.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID, Decision: d}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.deliver(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 	c, err := w.loop.CallResult(t.Context(), "ana", c.Run.RunID)
 	if err != nil {
 		t.Fatal(err)
@@ -211,10 +205,7 @@ func TestProposeRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	w.model.Then(script.Turn{Text: "Hello."})
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hi"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "hi")
 	if _, err := w.loop.CallResult(ctx, "ana", v.RunID); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Error("a run that asked the model is no call:", err)
 	}

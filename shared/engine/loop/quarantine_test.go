@@ -96,10 +96,7 @@ func TestQuarantineNotForStoreErrors(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	w.model.Then(script.Turn{
 		Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
-	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "tell bob")
 	whole := w.loop.Store
 	for range 12 {
 		w.loop.Store = faulty.Wrap(whole, faulty.Gets(faulty.Each(func(n int) bool { return n%2 == 1 },

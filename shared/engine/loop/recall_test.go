@@ -60,9 +60,7 @@ func TestHistoryOfEarlierRuns(t *testing.T) {
 				approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(runID, n), Decision: d}); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.deliver(ctx); err != nil {
-				t.Fatal(err)
-			}
+			deliver(t, w)
 		}
 		send := func(to ...string) script.Turn {
 			var calls []script.Call

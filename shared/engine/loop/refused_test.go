@@ -13,7 +13,6 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
@@ -24,10 +23,7 @@ func asking(t *testing.T, open func(testing.TB) *env) (*env, *run.View) {
 	t.Helper()
 	w := open(t)
 	w.loop.Model = &asked{tool: "send"}
-	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := start(t, w, "tell bob")
 	return w, v
 }
 
@@ -144,9 +140,7 @@ func TestStaleApprovalReplaced(t *testing.T) {
 				Decision: run.ApproveOnce, ArgsHash: cards[0].ArgsHash}); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.deliver(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			deliver(t, w)
 			want := []string{"requested approval ", "refused approve_once " + string(c.code), "requested approval ",
 				"refused approve_once stale_view",
 				"decided approve_once ", "intent approve_once ", "outcome  "}

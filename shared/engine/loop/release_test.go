@@ -101,9 +101,7 @@ func TestFieldsOfALaterRelease(t *testing.T) {
 			Decision: run.ApproveOnce, ArgsHash: card.ArgsHash}); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.deliver(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		deliver(t, w)
 		if v, _ = w.see(t, v.RunID); v.Status != run.Completed || len(w.effects) != 1 {
 			t.Fatalf("%s with %d effects: %s", v.Status, len(w.effects), v.Message)
 		}

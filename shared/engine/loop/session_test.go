@@ -132,9 +132,7 @@ func TestGrantInAudit(t *testing.T) {
 	}
 	w.model.Then(turn(t, `call issue {"owner":"acme","repo":"web","title":"one","reasoning":"It is wanted."}`),
 		turn(t, `call reflect {"is_task_complete":true,"reflection":"It is open."}`))
-	if err := w.deliver(ctx); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 	docs, err := w.store.Get(ctx, document.RunPath(v.RunID))
 	if err != nil {
 		t.Fatal(err)
@@ -184,9 +182,7 @@ func TestGrantTakenBackAtThatMoment(t *testing.T) {
 		}
 	}
 	w.model.Then(asked)
-	if err := w.deliver(ctx); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 	if waiting := w.open("ana"); len(w.effects) != 0 || len(waiting) != 1 || waiting[0].Tool != "issue" {
 		t.Errorf("after the grant was taken back there are the effects %q, and %v waits", w.effects, waiting)
 	}
@@ -216,9 +212,7 @@ func TestGrantRevokedBetweenCalls(t *testing.T) {
 	}
 	w.model.Then(turn(t, `call issue {"owner":"acme","repo":"web","title":"one","reasoning":"It is wanted."}; `+
 		`issue {"owner":"acme","repo":"web","title":"two","reasoning":"So is this."}`))
-	if err := w.deliver(ctx); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 	if waiting := w.open("ana"); len(w.effects) != 1 || len(waiting) != 1 || waiting[0].Tool != "issue" ||
 		!strings.Contains(waiting[0].Preview.Title, "two") {
 		t.Errorf("after the grant was taken back there are the effects %q, and %v waits", w.effects, waiting)

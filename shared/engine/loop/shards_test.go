@@ -76,9 +76,7 @@ func TestRunsOfTheReleaseBefore(t *testing.T) {
 		give() // after an hour: once more, and no more
 		swept(2)
 		for _, v := range []*run.View{first, late} {
-			if err := w.deliver(ctx); err != nil {
-				t.Fatal(err)
-			}
+			deliver(t, w)
 			if got, _, err := w.loop.Get(ctx, "ana", v.RunID); err != nil || got.Status != run.Failed {
 				t.Errorf("%v: a run whose approval has expired is %+v", err, got)
 			}

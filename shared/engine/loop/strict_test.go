@@ -141,10 +141,7 @@ func TestStrictApprovalOfCurrentAccount(t *testing.T) {
 		}
 		w.assistant().Order = registry.Strict
 		w.loop.Model = &plans{[]string{"one", "two"}}
-		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "write two"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := start(t, w, "write two")
 		for i := range 2 {
 			waiting := w.open("ana")
 			if len(waiting) != 1 || waiting[0].Preview.Fields[0].Value != fmt.Sprintf("ana%d@example.com", i) {
@@ -154,11 +151,9 @@ func TestStrictApprovalOfCurrentAccount(t *testing.T) {
 				ArgsHash: waiting[0].ArgsHash, Decision: run.ApproveOnce}); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.deliver(ctx); err != nil {
-				t.Fatal(err)
-			}
+			deliver(t, w)
 		}
-		if v, _, err = w.loop.Get(ctx, "ana", v.RunID); err != nil || v.Status != run.Completed || len(w.effects) != 2 {
+		if v, _, err := w.loop.Get(ctx, "ana", v.RunID); err != nil || v.Status != run.Completed || len(w.effects) != 2 {
 			t.Errorf("%v %+v: %v", err, v, w.effects)
 		}
 	})

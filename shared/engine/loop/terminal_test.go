@@ -11,7 +11,6 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -61,16 +60,11 @@ func TestTerminalOfRun(t *testing.T) {
 		if err != nil || v.Terminal != anasTerminal || v.Status != run.Awaiting {
 			t.Fatalf("begun as %+v, %v", v, err)
 		}
-		if _, err := w.loop.Resolve(t.Context(), approval.Resolution{UID: "ana",
-			ApprovalID: run.ApprovalID(v.RunID, 1), Decision: run.ApproveOnce}); err != nil {
-			t.Fatal(err)
-		}
+		approve(t, w, v, 1)
 		if m := w.asked[v.RunID]; m.Terminal != anasTerminal {
 			t.Errorf("the message is %+v", m)
 		}
-		if err := w.deliver(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		deliver(t, w)
 		for _, s := range seen {
 			if s != "place ana "+anasTerminal && s != "execute "+anasTerminal {
 				t.Errorf("the tool was asked %q", s)

@@ -251,9 +251,7 @@ func TestTraceAttributeNames(t *testing.T) {
 	spans := w.traced()
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "lookup", Args: map[string]any{"word": "missing"}}}})
 	w.assistant().Model.MaxOutputTokens = 1
-	if _, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "hello"}); err != nil {
-		t.Fatal(err)
-	}
+	start(t, w, "hello")
 	seen := map[attribute.Key]bool{}
 	for _, s := range spans.Ended() {
 		for _, a := range s.Attributes() {

@@ -8,7 +8,6 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
-	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/script"
@@ -21,10 +20,7 @@ func (w *env) held(t *testing.T, decision run.Decision, hold time.Duration) (run
 	t.Helper()
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
 		Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}}, script.Turn{Text: "Done."})
-	r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := start(t, w, "tell bob")
 	if _, err := w.decideOn(r.RunID, decision, hold); err != nil {
 		t.Fatal(err)
 	}
@@ -189,10 +185,7 @@ func TestUndoWindowNone(t *testing.T) {
 	w := newEnv(t)
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "send",
 		Args: map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}}}})
-	r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := start(t, w, "tell bob")
 	if _, err := w.decideOn(r.RunID, run.Undo, 0); !fault.Is(err, fault.Policy, fault.CodeNotApplicable) {
 		t.Errorf("an undo of what was not approved: %v", err)
 	}
@@ -213,10 +206,7 @@ func TestUndoAlways(t *testing.T) {
 				t.Helper()
 				w.model.Then(append([]script.Turn{{Calls: []script.Call{{Name: "send",
 					Args: map[string]any{"to": []string{"bob@x.org"}, "text": text}}}}}, more...)...)
-				r, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := start(t, w, "tell bob")
 				v, _ := w.see(t, r.RunID)
 				return v
 			}
@@ -264,9 +254,7 @@ func TestHeldAndForgotten(t *testing.T) {
 	if s, err := w.loop.Sweep(t.Context()); err != nil || s.Due != 1 {
 		t.Fatalf("the sweep finds %d (%v)", s.Due, err)
 	}
-	if err := w.deliver(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	deliver(t, w)
 	if v, _ := w.see(t, id); v.Status != run.Completed || len(w.effects) != 1 {
 		t.Errorf("the run is %s, and %v was done", v.Status, w.effects)
 	}

@@ -211,9 +211,7 @@ func TestVerbatimAfterEachEnd(t *testing.T) {
 				if err := c.end(w, v); err != nil {
 					t.Fatal(err)
 				}
-				if err := w.deliver(ctx); err != nil {
-					t.Fatal(err)
-				}
+				deliver(t, w.env)
 			}
 			if got, _, err := w.loop.Get(ctx, "ana", v.RunID); err != nil || got.Status != run.Completed &&
 				got.Status != run.Failed {

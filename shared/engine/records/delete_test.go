@@ -248,30 +248,36 @@ func ownChain(t *testing.T, w *recorder, uid string, kinds ...string) []audit.En
 // TestDeletionKilledAtEveryCommit kills a deletion before and after each of its commits. After the first commit the
 // conversation does not exist for its user, and the sweep finishes the deletion. Before, the conversation is unchanged.
 func TestDeletionKilledAtEveryCommit(t *testing.T) {
+	killedAtEveryCommit(t, func(t *testing.T, w *recorder, n int, after bool) bool {
+		converseAtLength(t, w, endless)
+		w.Set(faulty.Commits(faulty.Nth(n, faulty.Kill(after))))
+		died := faulty.Dies(func() { _, _ = w.records().DeleteThread(t.Context(), "ana", long) })
+		if died == (n > 7) { // the mark, an output, two runs, two pages of messages, the thread
+			t.Fatalf("commit %d: killed: %t", n, died)
+		}
+		w.Set()
+		begun := n > 1 || after
+		seen(t, w, !begun)
+		d, err := w.records().FinishDeletions(t.Context())
+		if err != nil || (d.Begun == 1) != (begun && (n < 7 || !after) && died) || d.Gone != d.Begun {
+			t.Fatalf("the sweep found %+v, %v", d, err)
+		}
+		if !begun {
+			ask(t, w)
+		}
+		onlyAudit(t, w, audit.Deletion, audit.Deleted)
+		return died
+	})
+}
+
+// killedAtEveryCommit runs a test for each commit of a deletion, on each store: one time for a kill before the commit,
+// one for a kill after it. The test returns whether the process died. The run in which it did not is the last one.
+func killedAtEveryCommit(t *testing.T, test func(t *testing.T, w *recorder, n int, after bool) (died bool)) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
 		for _, after := range []bool{false, true} {
 			for n, died := 1, true; died; n++ {
 				died = false
-				t.Run(fmt.Sprintf("after=%t/%d", after, n), func(t *testing.T) {
-					w := open(t)
-					converseAtLength(t, w, endless)
-					w.Set(faulty.Commits(faulty.Nth(n, faulty.Kill(after))))
-					died = faulty.Dies(func() { _, _ = w.records().DeleteThread(t.Context(), "ana", long) })
-					if died == (n > 7) { // the mark, an output, two runs, two pages of messages, the thread
-						t.Fatalf("commit %d: killed: %t", n, died)
-					}
-					w.Set()
-					begun := n > 1 || after
-					seen(t, w, !begun)
-					d, err := w.records().FinishDeletions(t.Context())
-					if err != nil || (d.Begun == 1) != (begun && (n < 7 || !after) && died) || d.Gone != d.Begun {
-						t.Fatalf("the sweep found %+v, %v", d, err)
-					}
-					if !begun {
-						ask(t, w)
-					}
-					onlyAudit(t, w, audit.Deletion, audit.Deleted)
-				})
+				t.Run(fmt.Sprintf("after=%t/%d", after, n), func(t *testing.T) { died = test(t, open(t), n, after) })
 				if t.Failed() {
 					return
 				}
@@ -357,47 +363,37 @@ func TestDeletionContinued(t *testing.T) {
 // The process is killed before and after each commit. After a repeated call, only the audit log and the fact that the
 // user is disabled remain.
 func TestErasureKilledAtEveryCommit(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
-		for _, after := range []bool{false, true} {
-			for n, died := 1, true; died; n++ {
-				died = false
-				t.Run(fmt.Sprintf("after=%t/%d", after, n), func(t *testing.T) {
-					w := open(t)
-					converseAtLength(t, w, 450)
-					put(t, w, document.ThreadPath("thread-0000000002"), map[string]any{"uid": "ana", "deleting": began},
-						run.Thread{ID: "thread-0000000002", UID: "ana", Deleting: true})
-					put(t, w, document.NotesPath("ana"), nil,
-						run.Memory{UID: "ana", Notes: []run.Note{{ID: "n", Text: "t"}}})
-					if changed, err := w.records().SetDisabled(t.Context(), "ana", true); err != nil || !changed {
-						t.Fatal(changed, err)
-					}
-					w.Set(faulty.Commits(faulty.Nth(n, faulty.Kill(after))))
-					died = faulty.Dies(func() { _ = w.records().Erase(t.Context(), "ana") })
-					w.Set()
-					if err := w.records().Each(t.Context(), "ana",
-						func(records.Item) error { return nil }); err != nil {
-						t.Errorf("the export in between: %v", err)
-					}
-					for range 2 {
-						if err := w.records().Erase(t.Context(), "ana"); err != nil {
-							t.Fatal(err)
-						}
-					}
-					u, err := w.records().User(t.Context(), "ana")
-					if err != nil || !reflect.DeepEqual(u, run.User{UID: "ana", Disabled: true}) {
-						t.Errorf("the lock is %+v, %v", u, err)
-					}
-					// the mark, an output, two runs, a page of messages, two threads, the notes, the user's document
-					if died == (n > 9) {
-						t.Fatalf("commit %d: killed: %t", n, died)
-					}
-					onlyAudit(t, w, audit.Disabled, audit.Deletion, audit.Deleted, audit.Deleted)
-				})
-				if t.Failed() {
-					return
-				}
+	killedAtEveryCommit(t, func(t *testing.T, w *recorder, n int, after bool) bool {
+		converseAtLength(t, w, 450)
+		put(t, w, document.ThreadPath("thread-0000000002"), map[string]any{"uid": "ana", "deleting": began},
+			run.Thread{ID: "thread-0000000002", UID: "ana", Deleting: true})
+		put(t, w, document.NotesPath("ana"), nil,
+			run.Memory{UID: "ana", Notes: []run.Note{{ID: "n", Text: "t"}}})
+		if changed, err := w.records().SetDisabled(t.Context(), "ana", true); err != nil || !changed {
+			t.Fatal(changed, err)
+		}
+		w.Set(faulty.Commits(faulty.Nth(n, faulty.Kill(after))))
+		died := faulty.Dies(func() { _ = w.records().Erase(t.Context(), "ana") })
+		w.Set()
+		if err := w.records().Each(t.Context(), "ana",
+			func(records.Item) error { return nil }); err != nil {
+			t.Errorf("the export in between: %v", err)
+		}
+		for range 2 {
+			if err := w.records().Erase(t.Context(), "ana"); err != nil {
+				t.Fatal(err)
 			}
 		}
+		u, err := w.records().User(t.Context(), "ana")
+		if err != nil || !reflect.DeepEqual(u, run.User{UID: "ana", Disabled: true}) {
+			t.Errorf("the lock is %+v, %v", u, err)
+		}
+		// the mark, an output, two runs, a page of messages, two threads, the notes, the user's document
+		if died == (n > 9) {
+			t.Fatalf("commit %d: killed: %t", n, died)
+		}
+		onlyAudit(t, w, audit.Disabled, audit.Deletion, audit.Deleted, audit.Deleted)
+		return died
 	})
 }
 

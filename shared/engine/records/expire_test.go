@@ -2,7 +2,6 @@ package records_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -89,32 +88,25 @@ func (w *recorder) overwrite(t *testing.T, path string, fields map[string]any) {
 // TestRetentionKilledAtEveryCommit kills a process before and after each commit of a deletion. The user sees either the
 // whole conversation or no part of it, and the sweep deletes the rest.
 func TestRetentionKilledAtEveryCommit(t *testing.T) {
-	onEachStore(t, func(t *testing.T, open func(testing.TB) *recorder) {
-		for _, after := range []bool{false, true} {
-			for n, died := 1, true; died; n++ {
-				died = false
-				t.Run(fmt.Sprintf("after=%t/%d", after, n), func(t *testing.T) {
-					w := open(t)
-					converseAtLength(t, w, 450)
-					w.Set(faulty.Commits(faulty.Nth(n, faulty.Kill(after))))
-					died = faulty.Dies(func() { _, _ = w.keeping(31).ExpireThreads(t.Context(), document.Shard(long)) })
-					w.Set()
-					if died != (n <= 6) { // the mark, an output, two runs, a page of messages, the thread
-						t.Fatalf("commit %d: killed: %t", n, died)
-					}
-					if begun := n > 1 || after; died {
-						seen(t, w, !begun)
-					}
-					if _, err := w.keeping(31).FinishDeletions(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-					if _, err := w.keeping(31).ExpireThreads(t.Context(), document.Shard(long)); err != nil {
-						t.Fatal(err)
-					}
-					onlyAudit(t, w, audit.Deletion, audit.Deleted)
-				})
-			}
+	killedAtEveryCommit(t, func(t *testing.T, w *recorder, n int, after bool) bool {
+		converseAtLength(t, w, 450)
+		w.Set(faulty.Commits(faulty.Nth(n, faulty.Kill(after))))
+		died := faulty.Dies(func() { _, _ = w.keeping(31).ExpireThreads(t.Context(), document.Shard(long)) })
+		w.Set()
+		if died != (n <= 6) { // the mark, an output, two runs, a page of messages, the thread
+			t.Fatalf("commit %d: killed: %t", n, died)
 		}
+		if begun := n > 1 || after; died {
+			seen(t, w, !begun)
+		}
+		if _, err := w.keeping(31).FinishDeletions(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.keeping(31).ExpireThreads(t.Context(), document.Shard(long)); err != nil {
+			t.Fatal(err)
+		}
+		onlyAudit(t, w, audit.Deletion, audit.Deleted)
+		return died
 	})
 }
 

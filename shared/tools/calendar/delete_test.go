@@ -39,19 +39,7 @@ func newDeletion(t *testing.T) *env {
 		t.Fatal(err)
 	}
 	w.Call = tool.Call{UID: toolstest.GoogleUser, ActionID: "action_9876543210", Args: raw}
-	w.Effects = func() (n int) {
-		for _, e := range w.Events() {
-			if e["told"] == "all" {
-				n++
-			}
-		}
-		return n
-	}
-	w.Result = func(t *testing.T, out json.RawMessage) {
-		if !strings.Contains(string(out), `"eventId":"`+w.Events()[0]["id"].(string)) {
-			t.Errorf("the answer is %s", out)
-		}
-	}
+	w.Effects, w.Result = w.toldAll, w.namesEvent
 	return w
 }
 

@@ -32,6 +32,24 @@ type env struct {
 	owner *calendarapi.Service
 }
 
+// toldAll returns the number of events about which all guests got a notification.
+func (w *env) toldAll() (n int) {
+	for _, e := range w.Events() {
+		if e["told"] == "all" {
+			n++
+		}
+	}
+	return n
+}
+
+// namesEvent checks that a call's result names the first event.
+func (w *env) namesEvent(t *testing.T, out json.RawMessage) {
+	t.Helper()
+	if !strings.Contains(string(out), `"eventId":"`+w.Events()[0]["id"].(string)) {
+		t.Errorf("the result is %s", out)
+	}
+}
+
 func newEnv(t *testing.T, scopes ...string) *env {
 	t.Helper()
 	g := toolstest.OpenGoogle(t, scopes...)

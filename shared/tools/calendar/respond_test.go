@@ -79,19 +79,9 @@ func newAnswer(t *testing.T) *env {
 	w := &env{Google: g, Provider: toolstest.Provider{Break: g.Break, Calls: g.Calls,
 		Call: tool.Call{UID: toolstest.GoogleUser, ActionID: "action_0123456789"},
 		Tool: calendar.NewRespond(fakegoogle.Accounts{}, calendar.Options{Endpoint: g.URL + "/calendar/v3/",
-			Timeout: await.Most}),
-		Effects: func() (n int) {
-			if g.Events()[0]["told"] == "all" {
-				n++
-			}
-			return n
-		}}}
+			Timeout: await.Most})}}
 	w.complete(t, g.Events()[0]["id"].(string), map[string]any{"answer": "accepted", "comment": "Gladly."})
-	w.Result = func(t *testing.T, out json.RawMessage) {
-		if !strings.Contains(string(out), `"eventId":"`+g.Events()[0]["id"].(string)) {
-			t.Errorf("the answer is %s", out)
-		}
-	}
+	w.Effects, w.Result = w.toldAll, w.namesEvent
 	return w
 }
 
