@@ -27,9 +27,7 @@ func TestCommitChecksAndReviews(t *testing.T) {
 	w.GitHub.AddCheck("acme", "web", "fix", fakegithub.Check{Name: "build", Status: "completed", Conclusion: "failure",
 		Log: logs.URL})
 	w.GitHub.AddReview("acme", "web", 1, fakegithub.Review{Author: "zoe", Path: "fix", Line: 1, Body: "Which link?"})
-	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-		t.Fatal(err)
-	}
+	w.linkGitHub("ana", "ana")
 	look := func(name string, more map[string]any) func(string) (string, map[string]any) {
 		more["owner"], more["repo"] = "acme", "web"
 		return func(string) (string, map[string]any) { return name, more }
@@ -57,9 +55,7 @@ func TestGrantOfReplies(t *testing.T) {
 		Pulls: []fakegithub.SeedPull{pull, other}})
 	review := fakegithub.Review{Author: "zoe", Path: "fix", Line: 1, Body: "Which link?"}
 	one, two := w.GitHub.AddReview("acme", "web", 1, review), w.GitHub.AddReview("acme", "web", 2, review)
-	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-		t.Fatal(err)
-	}
+	w.linkGitHub("ana", "ana")
 	where := map[string]any{"owner": "acme", "repo": "web", "prNumber": 1}
 	reply := func(number int, id int64) func(string) (string, map[string]any) {
 		return func(string) (string, map[string]any) {
@@ -90,9 +86,7 @@ func TestSessionWaitsForChecks(t *testing.T) {
 	w, forward := deployTimed(t)
 	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
 		Files: map[string]string{"README.md": "A site."}, Branches: map[string]string{"fix": "b"}})
-	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-		t.Fatal(err)
-	}
+	w.linkGitHub("ana", "ana")
 	wait := func(string) (string, map[string]any) {
 		return "github.waitForChecks", map[string]any{"owner": "acme", "repo": "web", "ref": "fix"}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
 // proved is a deployment whose failures end the test.
@@ -22,6 +23,21 @@ func deploy(t testing.TB, settings ...string) *proved {
 func deployWith(t testing.TB, o testkit.Options) *proved {
 	t.Helper()
 	return &proved{testkit.Open(t, o), t}
+}
+
+// addSite adds the repository acme/web, and links ana's account, which can write to it.
+func (w *proved) addSite() {
+	w.t.Helper()
+	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
+		Files: map[string]string{"README.md": "A site."}})
+	w.linkGitHub("ana", "ana")
+}
+
+func (w *proved) linkGitHub(uid, login string) {
+	w.t.Helper()
+	if err := w.LinkGitHub(w.t.Context(), uid, login); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *proved) mail() {

@@ -118,17 +118,13 @@ func TestGitHubLink(t *testing.T) {
 		if status, said := w.back(w.agree(page, "ana-codes"), cookie); status != http.StatusSeeOther {
 			t.Fatalf("%d %s", status, said)
 		}
-		if err := w.LinkGitHub(t.Context(), "ben", "ben-codes"); err != nil {
-			t.Fatal(err)
-		}
+		w.linkGitHub("ben", "ben-codes")
 		for uid, want := range map[string]string{"ana": "ana-codes", "ben": "ben-codes"} {
 			if got, err := w.acts(uid); got != want || err != nil || w.logins(uid) != want {
 				t.Errorf("%s acts as %q (%v), and has linked %q", uid, got, err, w.logins(uid))
 			}
 		}
-		if err := w.LinkGitHub(t.Context(), "ana", "ana-works"); err != nil {
-			t.Fatal(err)
-		}
+		w.linkGitHub("ana", "ana-works")
 		if got, err := w.acts("ana"); got != "ana-works" || err != nil || w.logins("ana") != "ana-works" {
 			t.Errorf("with another account she acts as %q (%v)", got, err)
 		}
@@ -200,9 +196,7 @@ func TestGitHubConsentOfOtherUser(t *testing.T) {
 // earlier access token.
 func TestGitHubRenewalRace(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
-		if err := w.LinkGitHub(t.Context(), "ana", "ana-codes"); err != nil {
-			t.Fatal(err)
-		}
+		w.linkGitHub("ana", "ana-codes")
 		for range 3 {
 			w.endAccess("ana")
 			var wg sync.WaitGroup
@@ -225,9 +219,7 @@ func TestGitHubRenewalRace(t *testing.T) {
 // TestGitHubRelinkAfterRevocation has the user revoke the access at GitHub.
 func TestGitHubRelinkAfterRevocation(t *testing.T) {
 	onBothStores(t, func(t *testing.T, w linked) {
-		if err := w.LinkGitHub(t.Context(), "ana", "ana-codes"); err != nil {
-			t.Fatal(err)
-		}
+		w.linkGitHub("ana", "ana-codes")
 		w.GitHubApp.RevokeAll("ana-codes")
 		for range 2 {
 			if _, err := w.acts("ana"); !fault.Is(err, fault.Auth, fault.CodeReauth) {
@@ -237,9 +229,7 @@ func TestGitHubRelinkAfterRevocation(t *testing.T) {
 		if got := w.logins("ana"); got != "ana-codes broken" {
 			t.Errorf("listed as %q", got)
 		}
-		if err := w.LinkGitHub(t.Context(), "ana", "ana-codes"); err != nil {
-			t.Fatal(err)
-		}
+		w.linkGitHub("ana", "ana-codes")
 		if got, err := w.acts("ana"); got != "ana-codes" || err != nil {
 			t.Errorf("linked again it is %q, %v", got, err)
 		}
@@ -249,9 +239,7 @@ func TestGitHubRelinkAfterRevocation(t *testing.T) {
 // TestGitHubOffboarding checks that offboarding revokes the access and leaves nothing.
 func TestGitHubOffboarding(t *testing.T) {
 	w := newLinked(t)
-	if err := w.LinkGitHub(t.Context(), "ana", "ana-codes"); err != nil {
-		t.Fatal(err)
-	}
+	w.linkGitHub("ana", "ana-codes")
 	page, cookie := w.beginGitHub("ana")
 	late := w.agree(page, "ana-codes")
 	got, err := w.App.Offboard().Delete(t.Context(), "ana")

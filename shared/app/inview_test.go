@@ -64,9 +64,7 @@ func TestWriteOfFileSeenInPart(t *testing.T) {
 			w := deploy(t, "DOCKER_HOST="+engine.Host, "DOCKER_IMAGES=localhost/go:1")
 			w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
 				Files: map[string]string{"README.md": c.readme, "a.txt": c.file}})
-			if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-				t.Fatal(err)
-			}
+			w.linkGitHub("ana", "ana")
 			container := map[string]any{"options": map[string]any{"image": "localhost/go:1"}}
 			target := map[string]any{"owner": "acme", "repo": "web", "branch": "main",
 				"files": []any{map[string]any{"path": c.path}}}
@@ -111,9 +109,7 @@ func TestWriteByScriptOfFileSeenInPart(t *testing.T) {
 		w := deploy(t, "DOCKER_HOST="+engine.Host, "DOCKER_IMAGES="+image)
 		w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
 			Files: map[string]string{"README.md": strings.Repeat("0123456789 a line\n", 3000)}})
-		if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-			t.Fatal(err)
-		}
+		w.linkGitHub("ana", "ana")
 		container := map[string]any{"options": map[string]any{"image": image}}
 		s := &steps{grants: []any{map[string]any{"tool": "docker.createContainer", "target": container, "maxCalls": 1},
 			map[string]any{"tool": "docker.executeScript", "target": map[string]any{}, "maxCalls": 1}}}

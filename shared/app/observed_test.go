@@ -157,11 +157,7 @@ func TestObservationKeepsEnds(t *testing.T) {
 			return lines + "FAILED: 3 tests\n", "no such flag\n", 7
 		}})
 	w := deploy(t, "DOCKER_HOST="+engine.Host, "DOCKER_IMAGES=localhost/go:1")
-	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
-		Files: map[string]string{"README.md": "A site."}})
-	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-		t.Fatal(err)
-	}
+	w.addSite()
 	s := &steps{grants: []any{
 		map[string]any{"tool": "docker.createContainer", "target": map[string]any{
 			"options": map[string]any{"image": "localhost/go:1"}}, "maxCalls": 1},
@@ -240,9 +236,7 @@ func TestObservedInPartNotReplaced(t *testing.T) {
 			w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
 				Files:  map[string]string{"README.md": "A site.", "a.txt": "old", "b.txt": file},
 				Issues: []fakegithub.SeedIssue{{Author: "ana", Title: "Long", Body: file[:40_000]}}})
-			if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-				t.Fatal(err)
-			}
+			w.linkGitHub("ana", "ana")
 			_, its := c.write("")
 			delete(its, "message")
 			target := map[string]any{"owner": "acme", "repo": "web"}

@@ -30,9 +30,7 @@ func patching(t *testing.T, change func(sha string) map[string]any, grants ...an
 	w := deploy(t)
 	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
 		Files: map[string]string{"README.md": "A site.", "long.txt": longFile()}})
-	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-		t.Fatal(err)
-	}
+	w.linkGitHub("ana", "ana")
 	of := func(name string, more map[string]any) (string, map[string]any) {
 		more["owner"], more["repo"] = "acme", "web"
 		return name, more

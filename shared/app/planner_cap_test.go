@@ -12,7 +12,6 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/engine/planner"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
-	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
 // TestPlanBeyondDailyCap starts more plans than the daily limit of approvals. They do not count. Then the calls of the
@@ -20,11 +19,7 @@ import (
 // when the next is possible.
 func TestPlanBeyondDailyCap(t *testing.T) {
 	w := deploy(t, "MAX_APPROVALS_PER_DAY=2", "PLAN_MAX_ASKS=2", "MAX_OPEN_APPROVALS=0")
-	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
-		Files: map[string]string{"README.md": "A site."}})
-	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-		t.Fatal(err)
-	}
+	w.addSite()
 	w.SetModel(opensIssues)
 	var s planner.Session
 	for n := range 4 {
@@ -74,11 +69,7 @@ func TestPlanWithEmptyGrant(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := deploy(t)
-			w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
-				Files: map[string]string{"README.md": "A site."}})
-			if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-				t.Fatal(err)
-			}
+			w.addSite()
 			told := make(chan string, 100)
 			grant := map[string]any{"tool": c.tool, "target": c.target, "maxCalls": 1}
 			w.SetModel(func(r fakegemini.Request) fakegemini.Turn {

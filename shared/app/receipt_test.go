@@ -15,7 +15,6 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/planner"
 	"github.com/countersign-run/countersign/shared/receipts/receipt"
 	"github.com/countersign-run/countersign/shared/testkit"
-	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
 // keys returns the published keys, which need no sign-in.
@@ -142,11 +141,7 @@ func TestReceiptWithoutPublicKey(t *testing.T) {
 // the plan with the grant.
 func TestReceiptOfSession(t *testing.T) {
 	w := deploy(t)
-	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
-		Files: map[string]string{"README.md": "A site."}})
-	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-		t.Fatal(err)
-	}
+	w.addSite()
 	w.SetModel(opensIssues)
 	var s planner.Session
 	w.plans(&s, "", fmt.Sprintf(`{"prompt":"open two issues","repoUrl":"%s/acme/web","deadline":%q}`,

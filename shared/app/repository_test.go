@@ -29,9 +29,7 @@ func TestRepositoryContextBounded(t *testing.T) {
 		seed.Issues = append(seed.Issues, fakegithub.SeedIssue{Author: "eve", Title: fmt.Sprint("Nr ", i, long)})
 	}
 	w.GitHub.Add(seed)
-	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-		t.Fatal(err)
-	}
+	w.linkGitHub("ana", "ana")
 	told, err := w.App.API.Plans.Repository(t.Context(), "ana", "github.com/acme/web")
 	state := told.State
 	if err != nil || told.Private || len(state) > 32<<10 || len(state) < 30<<10 || !utf8.ValidString(state) {
@@ -60,9 +58,7 @@ func TestPlanAtGitHub(t *testing.T) {
 		switch since {
 		case "linked":
 			want = 0
-			if err := w.LinkGitHub(t.Context(), "ana", "bea"); err != nil {
-				t.Fatal(err)
-			}
+			w.linkGitHub("ana", "bea")
 		case "revoked":
 			want = 0
 			if a := w.call("DELETE", "/api/agent/plans"+path+"/grants/"+s.Grants[0].ID, ""); a.HTTP != 200 {
@@ -89,9 +85,7 @@ func plannedIssues(t *testing.T) (w *proved, s planner.Session) {
 	w = deploy(t)
 	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana", "bea"},
 		Files: map[string]string{"README.md": "A site."}})
-	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-		t.Fatal(err)
-	}
+	w.linkGitHub("ana", "ana")
 	w.SetModel(opensIssues)
 	w.plans(&s, "", fmt.Sprintf(`{"prompt":"open two issues","repoUrl":"%s/acme/web","deadline":%q}`,
 		w.App.Config.GitHubURL, time.Now().Add(time.Hour).Format(time.RFC3339)))

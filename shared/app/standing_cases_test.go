@@ -257,9 +257,7 @@ func triesGrant(t *testing.T, respect string) (shown string, asked bool) {
 		w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: repo, Writers: []string{"ana", "bea"},
 			Files: map[string]string{"README.md": "A site."}})
 	}
-	if err := w.LinkGitHub(t.Context(), "ana", "ana"); err != nil {
-		t.Fatal(err)
-	}
+	w.linkGitHub("ana", "ana")
 	name, repo, calls := github.CreateIssue, "web", 1
 	switch respect {
 	case "kind of action":
@@ -283,9 +281,7 @@ func triesGrant(t *testing.T, respect string) (shown string, asked bool) {
 	w.plans(&got, "/"+got.SessionID+"/execute", `{"planHash":"`+got.PlanHash+`"}`)
 	switch respect {
 	case "account":
-		if err := w.LinkGitHub(t.Context(), "ana", "bea"); err != nil {
-			t.Fatal(err)
-		}
+		w.linkGitHub("ana", "bea")
 	case "taken back":
 		w.call("DELETE", "/api/agent/plans/"+got.SessionID+"/grants/"+got.Grants[0].ID, "")
 	}

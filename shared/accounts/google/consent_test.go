@@ -101,18 +101,13 @@ func TestUntickedScope(t *testing.T) {
 func TestUserSaysNo(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
-	consent, err := a.Start(t.Context(), "u1", nil, "/back?x=1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	state, code := w.provider.consent(consent.URL, "one@example.com")
-	no := linking.Answer{State: state, Error: "access_denied", Browser: consent.Browser}
+	ans := w.consents(a, "u1", "/back?x=1")
+	no := linking.Answer{State: ans.State, Error: "access_denied", Browser: ans.Browser}
 	uid, returnTo, err := a.Callback(t.Context(), no)
 	if uid != "u1" || returnTo != "/back?x=1" || !fault.Is(err, fault.Auth, fault.CodeForbidden) {
 		t.Errorf("got %q, %q, %v", uid, returnTo, err)
 	}
-	if _, _, err := a.Callback(t.Context(),
-		linking.Answer{State: state, Code: code, Browser: consent.Browser}); !fault.Is(err, fault.Validation,
+	if _, _, err := a.Callback(t.Context(), ans); !fault.Is(err, fault.Validation,
 		"invalid") {
 		t.Errorf("the state can be used after a no: %v", err)
 	}
@@ -130,12 +125,7 @@ func TestStatesRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newEnv(t)
 			a := w.instance()
-			consent, err := a.Start(t.Context(), "u1", nil, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			state, code := w.provider.consent(consent.URL, "one@example.com")
-			ans := linking.Answer{State: state, Code: code, Browser: consent.Browser}
+			ans := w.consents(a, "u1", "")
 			spoil(w, &ans)
 			uid, returnTo, err := a.Callback(t.Context(), ans)
 			w.expect(err, fault.Validation, "invalid")
@@ -153,17 +143,12 @@ func TestStatesRefused(t *testing.T) {
 func TestStartForProgram(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
-	consent, err := a.Start(t.Context(), "u1", nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	state, code := w.provider.consent(consent.URL, "one@example.com")
-	_, _, err = a.Callback(t.Context(), linking.Answer{State: state, Code: code})
+	ans := w.consents(a, "u1", "")
+	_, _, err := a.Callback(t.Context(), linking.Answer{State: ans.State, Code: ans.Code})
 	if w.expect(err, fault.Validation, "invalid"); !strings.Contains(err.Error(), "in the browser in which") {
 		t.Errorf("told %v", err)
 	}
-	if _, _, err := a.Callback(t.Context(),
-		linking.Answer{State: state, Code: code, Browser: consent.Browser}); err != nil {
+	if _, _, err := a.Callback(t.Context(), ans); err != nil {
 		t.Errorf("the browser comes too late: %v", err)
 	}
 }
@@ -253,18 +238,13 @@ func TestConsentsSweptInPages(t *testing.T) {
 // TestStateUsedOnce runs a second callback right after the first has read the state.
 func TestStateUsedOnce(t *testing.T) {
 	w := newEnv(t)
-	consent, err := w.instance().Start(t.Context(), "u1", nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	state, code := w.provider.consent(consent.URL, "one@example.com")
-	ans := linking.Answer{State: state, Code: code, Browser: consent.Browser}
+	ans := w.consents(w.instance(), "u1", "")
 	first := w.overtaken(1, func() {
 		if _, _, err := w.instance().Callback(t.Context(), ans); err != nil {
 			t.Errorf("the faster of the two: %v", err)
 		}
 	})
-	_, _, err = first.Callback(t.Context(), ans)
+	_, _, err := first.Callback(t.Context(), ans)
 	w.expect(err, fault.Validation, "invalid")
 	if n := w.provider.count("authorization_code"); n != 1 {
 		t.Errorf("the code was sent %d times", n)
@@ -327,13 +307,9 @@ func TestCallbackProviderFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newEnv(t)
 			a := w.instance()
-			consent, err := a.Start(t.Context(), "u1", nil, "")
-			if err != nil {
-				t.Fatal(err)
-			}
-			state, code := w.provider.consent(consent.URL, "one@example.com")
+			ans := w.consents(a, "u1", "")
 			c.spoil(w)
-			_, _, err = a.Callback(t.Context(), linking.Answer{State: state, Code: code, Browser: consent.Browser})
+			_, _, err := a.Callback(t.Context(), ans)
 			w.expect(err, c.class, c.code)
 		})
 	}
@@ -348,19 +324,14 @@ func TestStoredTokensEncrypted(t *testing.T) {
 			seen.WriteString(w.Doc.Path + "\n" + string(w.Doc.Data) + "\n")
 		}
 	}))))
-	consent, err := a.Start(t.Context(), "u1", nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	state, code := w.provider.consent(consent.URL, "one@example.com")
-	if _, _, err := a.Callback(t.Context(),
-		linking.Answer{State: state, Code: code, Browser: consent.Browser}); err != nil {
+	ans := w.consents(a, "u1", "")
+	if _, _, err := a.Callback(t.Context(), ans); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := clientOf(t.Context(), a, "u1"); err != nil {
 		t.Fatal(err)
 	}
-	secrets := map[string]bool{state: true, consent.Browser: true}
+	secrets := map[string]bool{ans.State: true, ans.Browser: true}
 	for s := range w.provider.seen {
 		secrets[s] = true
 	}

@@ -95,6 +95,17 @@ func (w *env) on(st store.Store, change ...func(*google.Config)) *linking.Accoun
 }
 
 // link links the Google account for the user, with the scopes except the unticked ones.
+// consents starts a consent, and returns the answer of a user who consents at the provider.
+func (w *env) consents(a *linking.Accounts, uid, returnTo string) linking.Answer {
+	w.t.Helper()
+	consent, err := a.Start(w.t.Context(), uid, nil, returnTo)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	state, code := w.provider.consent(consent.URL, "one@example.com")
+	return linking.Answer{State: state, Code: code, Browser: consent.Browser}
+}
+
 func (w *env) link(a *linking.Accounts, uid, account string, scopes []string, untick ...string) error {
 	w.t.Helper()
 	consent, err := a.Start(w.t.Context(), uid, scopes, "/settings")

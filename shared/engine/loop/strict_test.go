@@ -153,7 +153,8 @@ func TestStrictApprovalOfCurrentAccount(t *testing.T) {
 			}
 			deliver(t, w)
 		}
-		if v, _, err := w.loop.Get(ctx, "ana", v.RunID); err != nil || v.Status != run.Completed || len(w.effects) != 2 {
+		v, _, err := w.loop.Get(ctx, "ana", v.RunID)
+		if err != nil || v.Status != run.Completed || len(w.effects) != 2 {
 			t.Errorf("%v %+v: %v", err, v, w.effects)
 		}
 	})

@@ -4,30 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	calendarapi "google.golang.org/api/calendar/v3"
-
-	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
-
-// put adds an event to the calendar of me@example.com.
-func put(t *testing.T, s *fakegoogle.Server, title, start, end string, more map[string]any) {
-	t.Helper()
-	at := func(s string) map[string]any {
-		if len(s) == len(time.DateOnly) {
-			return map[string]any{"date": s}
-		}
-		return map[string]any{"dateTime": s, "timeZone": "Europe/Berlin"}
-	}
-	ev := map[string]any{"summary": title, "start": at(start), "end": at(end)}
-	for k, v := range more {
-		ev[k] = v
-	}
-	if err := s.AddEvent("me@example.com", ev); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // listed returns the found events, one per line.
 func listed(t *testing.T, c *calendarapi.EventsListCall) string {
@@ -47,12 +27,13 @@ func listed(t *testing.T, c *calendarapi.EventsListCall) string {
 func TestEventsListByTime(t *testing.T) {
 	s, url := open(t, "")
 	svc := calendarOf(t, url, "me:"+readonly)
-	put(t, s, "late", "2027-03-27T15:00:00+01:00", "2027-03-27T16:00:00+01:00", nil)
-	put(t, s, "early", "2027-03-27T09:00:00+01:00", "2027-03-27T10:00:00+01:00", nil)
-	put(t, s, "weekly", "2027-03-20T12:00:00+01:00", "2027-03-20T13:00:00+01:00", map[string]any{
+	toolstest.PutEvent(t, s, "late", "2027-03-27T15:00:00+01:00", "2027-03-27T16:00:00+01:00", nil)
+	toolstest.PutEvent(t, s, "early", "2027-03-27T09:00:00+01:00", "2027-03-27T10:00:00+01:00", nil)
+	toolstest.PutEvent(t, s, "weekly", "2027-03-20T12:00:00+01:00", "2027-03-20T13:00:00+01:00", map[string]any{
 		"recurrence": []any{"RRULE:FREQ=WEEKLY;COUNT=4", "EXDATE;TZID=Europe/Berlin:20270403T120000"}})
-	put(t, s, "trip", "2027-03-28", "2027-03-30", nil)
-	put(t, s, "birthday", "2020-03-28", "2020-03-29", map[string]any{"recurrence": []any{"RRULE:FREQ=YEARLY"}})
+	toolstest.PutEvent(t, s, "trip", "2027-03-28", "2027-03-30", nil)
+	toolstest.PutEvent(t, s, "birthday",
+		"2020-03-28", "2020-03-29", map[string]any{"recurrence": []any{"RRULE:FREQ=YEARLY"}})
 	within := func(from, to string) *calendarapi.EventsListCall {
 		return svc.Events.List("primary").SingleEvents(true).OrderBy("startTime").TimeMin(from).TimeMax(to)
 	}
@@ -83,10 +64,11 @@ late 2027-03-27T10:00:00-04:00`},
 func TestEventsSearchAndPages(t *testing.T) {
 	s, url := open(t, "")
 	svc := calendarOf(t, url, "me:"+events)
-	put(t, s, "Lunch", "2027-01-05T12:00:00Z", "2027-01-05T13:00:00Z", map[string]any{"location": "The Crown",
-		"attendees": []any{map[string]any{"email": "ana@example.com"}, map[string]any{"email": "me@example.com",
-			"responseStatus": "declined"}}})
-	put(t, s, "Lunch", "2027-01-06T12:00:00Z", "2027-01-06T13:00:00Z", nil)
+	toolstest.PutEvent(t, s, "Lunch",
+		"2027-01-05T12:00:00Z", "2027-01-05T13:00:00Z", map[string]any{"location": "The Crown",
+			"attendees": []any{map[string]any{"email": "ana@example.com"}, map[string]any{"email": "me@example.com",
+				"responseStatus": "declined"}}})
+	toolstest.PutEvent(t, s, "Lunch", "2027-01-06T12:00:00Z", "2027-01-06T13:00:00Z", nil)
 	for q, want := range map[string]int{"lunch": 2, "CROWN lunch": 1, "ana@example.com": 1, "dinner": 0} {
 		got, err := svc.Events.List("primary").Q(q).MaxAttendees(1).Do()
 		if err != nil || len(got.Items) != want {
@@ -97,7 +79,7 @@ func TestEventsSearchAndPages(t *testing.T) {
 	}
 	for i := range 5 {
 		day := fmt.Sprintf("2027-02-0%d", i+1)
-		put(t, s, day, day, day[:9]+fmt.Sprint(i+2), nil)
+		toolstest.PutEvent(t, s, day, day, day[:9]+fmt.Sprint(i+2), nil)
 	}
 	var all []string
 	pages := 0

@@ -2,9 +2,11 @@ package toolstest
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
@@ -57,3 +59,20 @@ func (Panicking) Place(context.Context, string, []string) (tool.Place, error) { 
 
 // Client panics.
 func (Panicking) Client(context.Context, string, tool.Place) (*http.Client, error) { panic(canary) }
+
+// PutEvent adds an event to the calendar of me@example.com. start and end are dates, or times in Berlin. more has
+// further fields of the event.
+func PutEvent(t *testing.T, s *fakegoogle.Server, title, start, end string, more map[string]any) {
+	t.Helper()
+	at := func(s string) map[string]any {
+		if len(s) == len(time.DateOnly) {
+			return map[string]any{"date": s}
+		}
+		return map[string]any{"dateTime": s, "timeZone": "Europe/Berlin"}
+	}
+	ev := map[string]any{"summary": title, "start": at(start), "end": at(end)}
+	maps.Copy(ev, more)
+	if err := s.AddEvent("me@example.com", ev); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -61,7 +61,7 @@ func TestConflictNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := openLists(t, scope)
 			start, end, _ := strings.Cut(c.has, " ")
-			l.add(t, "Standup", start, end, c.more)
+			toolstest.PutEvent(t, l.Server, "Standup", start, end, c.more)
 			var want []string
 			for _, w := range strings.FieldsFunc(c.warned, func(r rune) bool { return r == '|' }) {
 				want = append(want, "You have “Standup” then: "+w+".")
@@ -77,7 +77,7 @@ func TestConflictNamed(t *testing.T) {
 func TestConflictsCounted(t *testing.T) {
 	l := openLists(t, scope)
 	for range 300 {
-		l.add(t, "Standup", "2027-01-05T09:00:00Z", "2027-01-05T10:00:00Z", nil)
+		toolstest.PutEvent(t, l.Server, "Standup", "2027-01-05T09:00:00Z", "2027-01-05T10:00:00Z", nil)
 	}
 	got := l.warned(t, nil)
 	if len(got) != 4 || got[3] != "You have 247 more events then." {

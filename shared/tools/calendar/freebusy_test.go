@@ -56,9 +56,9 @@ func TestBusyTimesShared(t *testing.T) {
 	l := openLists(t, scope, busyScope)
 	l.tool = calendar.NewFreeBusy(fakegoogle.Accounts{}, calendar.Options{Endpoint: l.URL + "/calendar/v3/",
 		Timeout: await.Most})
-	l.add(t, "CANARY", "2027-01-05T10:00:00+01:00", "2027-01-05T11:00:00+01:00", nil)
-	l.add(t, "CANARY", "2027-01-05T10:30:00+01:00", "2027-01-05T12:00:00+01:00", nil)
-	l.add(t, "CANARY", "2027-01-05T15:00:00+01:00", "2027-01-05T16:00:00+01:00",
+	toolstest.PutEvent(t, l.Server, "CANARY", "2027-01-05T10:00:00+01:00", "2027-01-05T11:00:00+01:00", nil)
+	toolstest.PutEvent(t, l.Server, "CANARY", "2027-01-05T10:30:00+01:00", "2027-01-05T12:00:00+01:00", nil)
+	toolstest.PutEvent(t, l.Server, "CANARY", "2027-01-05T15:00:00+01:00", "2027-01-05T16:00:00+01:00",
 		map[string]any{"transparency": "transparent"})
 	for _, who := range []string{"ben@example.com", "cleo@example.com"} {
 		if err := l.AddEvent(who, map[string]any{"summary": "CANARY", "start": map[string]any{"date": "2027-01-04"},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -83,24 +82,6 @@ func openLists(t *testing.T, scopes ...string) lists {
 		Timeout: await.Most})}
 }
 
-// add adds an event of the user's; times are dates, or clocks in Berlin.
-func (l lists) add(t *testing.T, title, start, end string, more map[string]any) {
-	t.Helper()
-	at := func(s string) map[string]any {
-		if len(s) == len(time.DateOnly) {
-			return map[string]any{"date": s}
-		}
-		return map[string]any{"dateTime": s, "timeZone": "Europe/Berlin"}
-	}
-	ev := map[string]any{"summary": title, "start": at(start), "end": at(end)}
-	for k, v := range more {
-		ev[k] = v
-	}
-	if err := l.AddEvent("me@example.com", ev); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (l lists) call(t *testing.T, change map[string]any) (calendar.Events, error) {
 	t.Helper()
 	return l.during(t.Context(), t, change)
@@ -123,16 +104,19 @@ func (l lists) during(ctx context.Context, t *testing.T, change map[string]any) 
 
 func TestListInTimeZone(t *testing.T) {
 	l := openLists(t, scope)
-	l.add(t, "Lunch", "2027-01-05T12:00:00", "2027-01-05T13:00:00", map[string]any{"location": "The Crown",
-		"transparency": "transparent"})
-	l.add(t, "Standup", "2027-01-01T09:00:00", "2027-01-01T09:15:00",
+	toolstest.PutEvent(t, l.Server, "Lunch",
+		"2027-01-05T12:00:00", "2027-01-05T13:00:00", map[string]any{"location": "The Crown",
+			"transparency": "transparent"})
+	toolstest.PutEvent(t, l.Server, "Standup", "2027-01-01T09:00:00", "2027-01-01T09:15:00",
 		map[string]any{"recurrence": []any{"RRULE:FREQ=DAILY;COUNT=30"}})
-	l.add(t, "Holiday", "2027-01-05", "2027-01-07", nil)
-	l.add(t, "Party", "2027-01-05T20:00:00", "2027-01-06T02:00:00", map[string]any{"attendees": []any{
-		map[string]any{"email": "ana@example.com"},
-		map[string]any{"email": "me@example.com", "responseStatus": "declined"}}})
-	l.add(t, "Review", "2027-01-05T16:00:00", "2027-01-05T17:00:00", map[string]any{"attendees": []any{
-		map[string]any{"email": "ana@example.com", "responseStatus": "declined"}}})
+	toolstest.PutEvent(t, l.Server, "Holiday", "2027-01-05", "2027-01-07", nil)
+	toolstest.PutEvent(t, l.Server, "Party",
+		"2027-01-05T20:00:00", "2027-01-06T02:00:00", map[string]any{"attendees": []any{
+			map[string]any{"email": "ana@example.com"},
+			map[string]any{"email": "me@example.com", "responseStatus": "declined"}}})
+	toolstest.PutEvent(t, l.Server, "Review",
+		"2027-01-05T16:00:00", "2027-01-05T17:00:00", map[string]any{"attendees": []any{
+			map[string]any{"email": "ana@example.com", "responseStatus": "declined"}}})
 	for name, c := range map[string]struct {
 		change map[string]any
 		want   string
@@ -200,7 +184,7 @@ func TestListForeignTitles(t *testing.T) {
 	for i, title := range []string{"a\u202eb\u200bc\x1b[31m\x00", strings.Repeat("long ", 2<<10),
 		strings.Repeat("\u202e", 5<<10), " \n\t ", "two\r\nlines"} {
 		at := fmt.Sprintf("2027-01-05T1%d:00:00", i)
-		l.add(t, title, at, at, map[string]any{"location": title, "description": title})
+		toolstest.PutEvent(t, l.Server, title, at, at, map[string]any{"location": title, "description": title})
 	}
 	out, err := l.call(t, nil)
 	if err != nil || len(out.Events) != 5 {
@@ -215,7 +199,7 @@ func TestListForeignTitles(t *testing.T) {
 		}
 	}
 	for i := range 60 {
-		l.add(t, strings.Repeat(fmt.Sprint(i%10), 10<<10), "2027-02-05", "2027-02-06", nil)
+		toolstest.PutEvent(t, l.Server, strings.Repeat(fmt.Sprint(i%10), 10<<10), "2027-02-05", "2027-02-06", nil)
 	}
 	out, err = l.call(t, map[string]any{"from": "2027-02-05", "to": "2027-02-05"})
 	b, _ := json.Marshal(out) // it came as JSON
@@ -270,9 +254,10 @@ func TestListFails(t *testing.T) {
 // TestListOwnEventIsNoSource lists an event that calendar_event_create made: its addresses are not read.
 func TestListOwnEventIsNoSource(t *testing.T) {
 	l := openLists(t, scope)
-	l.add(t, "https://ana.example/1", "2027-01-05T12:00:00", "2027-01-05T13:00:00", nil)
-	l.add(t, "https://own.example/2", "2027-01-05T14:00:00", "2027-01-05T15:00:00", map[string]any{
-		"extendedProperties": map[string]any{"private": map[string]any{"countersignAction": "act_1"}}})
+	toolstest.PutEvent(t, l.Server, "https://ana.example/1", "2027-01-05T12:00:00", "2027-01-05T13:00:00", nil)
+	toolstest.PutEvent(t, l.Server, "https://own.example/2",
+		"2027-01-05T14:00:00", "2027-01-05T15:00:00", map[string]any{
+			"extendedProperties": map[string]any{"private": map[string]any{"countersignAction": "act_1"}}})
 	out, err := l.call(t, nil)
 	if err != nil || len(out.Events) != 2 || out.Events[0].Ours || !out.Events[1].Ours {
 		t.Fatalf("%+v, %v", out, err)
