@@ -110,7 +110,7 @@ func TestFunctionAlone(t *testing.T) {
 			"/widget/gemini-chat.js": http.StatusOK, "/widget/automation.js": http.StatusOK,
 			"/openapi.json": http.StatusOK, "/api/agent/run": http.StatusNotFound} {
 			if status, body := call(t, "GET", base+path); status != want {
-				t.Errorf("%s: %d %s", path, status, body) // no server answers at the issuer's URL
+				t.Errorf("%s: %d %s; want status %v", path, status, body, want) // no server answers at the issuer's URL
 			}
 		}
 	})
@@ -121,7 +121,7 @@ func TestFunctionAlone(t *testing.T) {
 		cmd.Env = append(environment(t, "run", "0"), "MAX_MODEL_CALLS=many")
 		out, err := cmd.CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "MAX_MODEL_CALLS") {
-			t.Errorf("%v: %s", err, out)
+			t.Errorf("%v: %s; want an error, out with “MAX_MODEL_CALLS”", err, out)
 		}
 	})
 }
@@ -142,7 +142,8 @@ func brokenAgent(t *testing.T, bin string) {
 		cmd.Env = append(environment(t, name, freeport.For(t)), "AGENTS="+dir)
 		if out, err := cmd.CombinedOutput(); err == nil || ctx.Err() != nil ||
 			!strings.Contains(string(out), want) || !strings.Contains(string(out), "shop.agent.yaml:6: ") {
-			t.Errorf("%s: %v: %s", name, err, out)
+			t.Errorf("%s: %v: %s; want an error, no error from ctx.Err, out with %q, out with “shop.agent.yaml:6: ”",
+				name, err, out, want)
 		}
 	}
 }

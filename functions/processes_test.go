@@ -130,7 +130,7 @@ func (p *processes) ask(base, method, path, body string) testkit.Answer {
 	p.t.Helper()
 	a, err := p.user(base).Call(p.t.Context(), "ana", method, path, body)
 	if err != nil || a.HTTP != http.StatusOK {
-		p.t.Fatalf("%s %s: %v, %d %s", method, path, err, a.HTTP, a.Body)
+		p.t.Fatalf("%s %s: %v, %d %s; want a.HTTP %v", method, path, err, a.HTTP, a.Body, http.StatusOK)
 	}
 	return a
 }
@@ -153,12 +153,12 @@ func (p *processes) story(deliver func(resume string)) {
 	var r testkit.Answer
 	p.during("run", func(base string) { r = p.ask(base, "POST", "/api/agent/run", `{"prompt":"please do it"}`) })
 	if r.Status != "awaiting_confirmation" || len(r.Approvals) != 1 {
-		p.t.Fatalf("%s", r.Body)
+		p.t.Fatalf("%s; want r.Status “awaiting_confirmation”, len(r.Approvals) 1", r.Body)
 	}
 	p.during("approvals-resolve", func(base string) {
 		got, err := p.user(base).Resolve(p.t.Context(), "ana", r.Approvals[0], "approve_once")
 		if err != nil || got.HTTP != http.StatusOK {
-			p.t.Fatalf("%v, %d %s", err, got.HTTP, got.Body)
+			p.t.Fatalf("%v, %d %s; want got.HTTP %v", err, got.HTTP, got.Body, http.StatusOK)
 		}
 	})
 	if n := len(p.cloud.Effects()); n != 0 {
@@ -168,7 +168,7 @@ func (p *processes) story(deliver func(resume string)) {
 	var ended testkit.Answer
 	p.during("runs", func(base string) { ended = p.ask(base, "GET", "/api/agent/runs/"+r.RunID, "") })
 	if ended.Status != "completed" {
-		p.t.Errorf("%s", ended.Body)
+		p.t.Errorf("%s; want ended.Status “completed”", ended.Body)
 	}
 	if sent := p.cloud.EffectsOf("ana.at.work"); len(sent) != 1 || len(p.cloud.Effects()) != 1 {
 		p.t.Errorf("%d mails were sent, %d of them from the linked account", len(p.cloud.Effects()), len(sent))

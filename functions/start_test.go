@@ -235,7 +235,7 @@ func (c *cloud) start(tb testing.TB, bin, name, method, path, body string, statu
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != status {
-		tb.Fatalf("%s %s: %d %s, %v", method, path, res.StatusCode, answer, err)
+		tb.Fatalf("%s %s: %d %s, %v; want res.StatusCode %v", method, path, res.StatusCode, answer, err, status)
 	}
 	return begun{ms: milliseconds(time.Since(began))}
 }

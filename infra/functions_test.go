@@ -232,7 +232,7 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		_, err := infra.Parse([]byte(`{"functions":[` + strings.Replace(ok, c.from, c.to, 1) + `]}`))
 		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v", c.to, err)
+			t.Errorf("%s: %v; want an error with %q", c.to, err, c.says)
 		}
 	}
 	if _, err := infra.Parse([]byte(`{"functions":[` + ok + `,` + ok + `]}`)); err == nil ||

@@ -199,7 +199,7 @@ func turns(t *testing.T, d *described) {
 	s.SetModel(testkit.Wants("run_command", testkit.Command("uptime")))
 	last := take(200, first.History, "")
 	if len(last.Calls) != 0 {
-		t.Errorf("%+v", last)
+		t.Errorf("%+v; want len(last.Calls) 0", last)
 	}
 	for range 5 {
 		if a := s.call(t, ask{op: "geminiAgent", body: body(nil, "Look.")}); a.status == http.StatusTooManyRequests {

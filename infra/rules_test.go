@@ -94,7 +94,8 @@ func TestClientsReachNothing(t *testing.T) {
 		} {
 			status, text := send(t, c.method, db.base+c.path, token, c.body)
 			if status != http.StatusForbidden || !strings.Contains(text, "PERMISSION_DENIED") {
-				t.Errorf("%s, %s %s: %d %s", who, c.method, c.path, status, text)
+				t.Errorf("%s, %s %s: %d %s; want status %v, text with “PERMISSION_DENIED”",
+					who, c.method, c.path, status, text, http.StatusForbidden)
 			}
 		}
 	}
@@ -108,7 +109,7 @@ func TestRulesInEmulator(t *testing.T) {
 	const project = "demo-rules-allow"
 	db := with(t, project, `service cloud.firestore { match /databases/{d}/documents { match /runs/{r} { allow read: if resource.data.uid == request.auth.uid; } } }`)
 	if status, text := send(t, "PATCH", db.base+"/runs/a", "owner", anyDocument); status != http.StatusOK {
-		t.Fatalf("%d %s", status, text)
+		t.Fatalf("%d %s; want status %v", status, text, http.StatusOK)
 	}
 	if status, text := send(t, "GET", db.base+"/runs/a", userToken(t, project, "ana"), ""); status != http.StatusOK {
 		t.Errorf("the owner: %d %s", status, text)

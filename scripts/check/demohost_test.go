@@ -82,7 +82,7 @@ func TestTerminalOfANewUser(t *testing.T) {
 	}
 	a, err := u.Run(t.Context(), run)
 	if err != nil || !strings.Contains(a.Summary, "/tmp was 74% full and is 2% full now") {
-		t.Errorf("%v, %s", err, a.Body)
+		t.Errorf("%v, %s; want a.Summary with %q", err, a.Body, "/tmp was 74% full and is 2% full now")
 	}
 
 	run = u.askOn(terminal, "run `echo begun >> /root/witness; sleep 600; echo ended >> /root/witness`")

@@ -58,7 +58,7 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 func TestHello(t *testing.T) {
 	t.Parallel()
 	if got := output(t, program(t, "hello")(t.TempDir())); got != "21 degrees.\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q; want %q", got, "21 degrees.\n")
 	}
 }
 
@@ -68,7 +68,7 @@ func TestScripted(t *testing.T) {
 	const want = "Approved: Mail to ana@example.com {\"text\":\"The demo is at ten.\",\"to\":\"ana@example.com\"}\n" +
 		"Ana knows.\n"
 	if got, err := program(t, "scripted")(t.TempDir()).CombinedOutput(); err != nil || string(got) != want {
-		t.Errorf("%v %q", err, got)
+		t.Errorf("%v %q; want got %v", err, got, want)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestReadme(t *testing.T) {
 func TestStructured(t *testing.T) {
 	t.Parallel()
 	if got := output(t, program(t, "structured")(t.TempDir())); got != "ACME: 12.50 euros by 2027-06-01\n" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q; want %q", got, "ACME: 12.50 euros by 2027-06-01\n")
 	}
 }
 
@@ -188,7 +188,7 @@ func TestSkills(t *testing.T) {
 		"Invitations show the right time. (All changes: " +
 		`["export as CSV","rename a helper","fix time zones in invitations"])` + "\n"
 	if got := output(t, program(t, "skills")(t.TempDir())); got != want {
-		t.Errorf("%q", got)
+		t.Errorf("got %q; want %v", got, want)
 	}
 }
 

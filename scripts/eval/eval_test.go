@@ -178,7 +178,7 @@ cases:
 		t.Errorf("the server was called: %s", got)
 	}
 	if r, err := eval.ReadReport(last); err != nil || r.Cases[0].Runs[0].Measures[eval.Rubric].Score != 1 {
-		t.Errorf("%+v %v", r, err)
+		t.Errorf("%+v %v; want r.Cases[0].Runs[0].Measures[eval.Rubric].Score 1", r, err)
 	}
 	if refused := gemini.Refused(); len(refused) > 0 {
 		t.Errorf("%q", refused)

@@ -306,7 +306,7 @@ func TestPackageGoHandlers(t *testing.T) {
 func TestDeclaredIn(t *testing.T) {
 	d, err := declaredIn(t.TempDir(), []string{"config/.gemini.yaml", "own/agents/x.agent.yaml"})
 	if err != nil || !slices.Equal(d.settings(), []string{"AGENTS=" + sourceFolder + "/own/agents"}) {
-		t.Errorf("%v %v", d.settings(), err)
+		t.Errorf("%v %v; want d.settings() %v", d.settings(), err, []string{"AGENTS=" + sourceFolder + "/own/agents"})
 	}
 }
 

@@ -55,7 +55,7 @@ func TestDecideOneCard(t *testing.T) {
 		mux.HandleFunc("POST /api/agent/approvals/resolve", func(w http.ResponseWriter, r *http.Request) {
 			var in struct{ ApprovalID, Decision, ArgsHash string }
 			if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.ArgsHash != hash {
-				t.Errorf("%s: %+v, %v", name, in, err)
+				t.Errorf("%s: %+v, %v; want in.ArgsHash %v", name, in, err, hash)
 			}
 			decided = in.ApprovalID + " " + in.Decision
 			_, _ = io.WriteString(w, `{}`)

@@ -52,7 +52,7 @@ func TestServerURL(t *testing.T) {
 		none := func(string) string { return "" }
 		err := execute(t.Context(), args, none, strings.NewReader(""), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", args, err)
+			t.Errorf("%q: %v; want an error with %q", args, err, want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestTerraform(t *testing.T) {
 			}
 			for _, r := range all {
 				if r.Status != "pass" {
-					t.Errorf("%s %s: %s", dir, r.Name, r.Status)
+					t.Errorf("%s %s: %s; want r.Status “pass”", dir, r.Name, r.Status)
 				}
 				runs[dir+" "+r.Name] = r
 				t.Run(r.Name, func(t *testing.T) { holdProperties(t, r.State) })
@@ -289,7 +289,7 @@ func twoResumes(t *testing.T, w *workspace) {
 	}
 	for _, r := range runs {
 		if r.Status != "pass" {
-			t.Errorf("%s: %s", r.Name, r.Status)
+			t.Errorf("%s: %s; want r.Status “pass”", r.Name, r.Status)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestAckAfterRecord(t *testing.T) {
 		held = w.pushBody(string(queue.Envelope(queue.Message{RunID: runID}, "m1", 1, time.Now())))
 	}})
 	if a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hello"}`); a.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s", a.Status, a.body)
+		t.Fatalf("%s %s; want a.StatusCode %v", a.Status, a.body, http.StatusOK)
 	}
 	if held.Response == nil || held.StatusCode != http.StatusServiceUnavailable {
 		t.Fatalf("while another process moves the run: %+v", held.Response)

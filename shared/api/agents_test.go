@@ -32,7 +32,7 @@ func TestAgents(t *testing.T) {
 	w.model.Then(script.Turn{Text: "Hello."})
 	r := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hello","agent":"clerk"}`, key)
 	if r.StatusCode != 200 || r.at("agent") != "clerk" {
-		t.Fatalf("%d %s", r.StatusCode, r.body)
+		t.Fatalf("%d %s; want r.StatusCode 200, r.at(\"agent\") “clerk”", r.StatusCode, r.body)
 	}
 	if got := w.send("GET", "/api/agent/runs/"+r.at("runId"), "ana", ""); got.at("agent") != "clerk" {
 		t.Errorf("the run reads %s", got.body)
@@ -50,7 +50,7 @@ func TestAgents(t *testing.T) {
 		`{"prompt":"hello","agent":"No name"}`:   400,
 	} {
 		if got := w.send("POST", "/api/agent/run", "ana", body, key); got.StatusCode != status {
-			t.Errorf("%s: %d %s", body, got.StatusCode, got.body)
+			t.Errorf("%s: %d %s; want got.StatusCode %v", body, got.StatusCode, got.body, status)
 		}
 		if got := w.send("POST", "/api/agent/run/stream", "ana", body, key); got.StatusCode != status {
 			t.Errorf("%s, streamed: %d %s", body, got.StatusCode, got.body)
@@ -68,7 +68,7 @@ func TestThreadOfMissingAgent(t *testing.T) {
 	w.model.Then(script.Turn{Text: "Hello."})
 	r := w.send("POST", "/api/agent/run", "ana", `{"prompt":"hello","agent":"clerk"}`)
 	if r.StatusCode != 200 {
-		t.Fatalf("%d %s", r.StatusCode, r.body)
+		t.Fatalf("%d %s; want r.StatusCode 200", r.StatusCode, r.body)
 	}
 	delete(w.loop.Agents, "clerk")
 	for _, uid := range []string{"ana", "eve"} {

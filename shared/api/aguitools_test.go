@@ -77,7 +77,9 @@ func TestAGUIToolNameTaken(t *testing.T) {
 	for _, name := range []string{"mail", "MAIL", "calendar.event-create", "wiki_lookup", "action_x", "1", ""} {
 		a := w.send("POST", aguiPath, "ana", ofPage("r", name, spoke))
 		if a.StatusCode != 400 || !strings.HasPrefix(fmt.Sprint(a.at("error", "field")), "tools/0") {
-			t.Errorf("%q: %d %s", name, a.StatusCode, a.body)
+			t.Errorf("%q: %d %s; want a.StatusCode 400, fmt.Sprint(a.at(\"error\", \"field\")) that begins "+
+				"with “tools/0”",
+				name, a.StatusCode, a.body)
 		}
 	}
 	w.model.Then(script.Turn{Text: "Hello."})

@@ -21,7 +21,9 @@ func TestRunApproveAndAudit(t *testing.T) {
 	a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob: ten"}`)
 	if a.StatusCode != 200 || a.at("status") != "awaiting_confirmation" || a.at("ok") != "true" ||
 		a.at("actions", "0", "requiresApproval") != "true" {
-		t.Fatalf("%s %s", a.Status, a.body)
+		t.Fatalf("%s %s; want a.StatusCode 200, a.at(\"status\") “awaiting_confirmation”, a.at(\"ok\") "+
+			"“true”, a.at(\"actions\", \"0\", \"requiresApproval\") “true”",
+			a.Status, a.body)
 	}
 	runID, threadID := a.at("runId"), a.at("threadId")
 	p := w.send("GET", "/api/agent/approvals/pending", "ana", "")
@@ -33,13 +35,13 @@ func TestRunApproveAndAudit(t *testing.T) {
 		`","decision":"approve_once","argsHash":"` + p.at("approvals", "0", "argsHash") + `"}`
 	for range 2 { // a repeated decision gets the same response
 		if r := w.send("POST", "/api/agent/approvals/resolve", "ana", resolve); r.StatusCode != 200 {
-			t.Fatalf("%s %s", r.Status, r.body)
+			t.Fatalf("%s %s; want r.StatusCode 200", r.Status, r.body)
 		}
 	}
 	w.push()
 	if r := w.send("POST", "/api/agent/approvals/resolve", "ana", strings.Replace(resolve, "approve_once", "reject",
 		1)); r.StatusCode != 409 || r.at("error", "class") != "PolicyError" {
-		t.Fatalf("%s %s", r.Status, r.body)
+		t.Fatalf("%s %s; want r.StatusCode 409, r.at(\"error\", \"class\") “PolicyError”", r.Status, r.body)
 	}
 	stored := w.send("GET", "/api/agent/runs/"+runID, "ana", "")
 	if stored.at("status") != "completed" || stored.at("summary") != "It is sent." ||
@@ -48,10 +50,12 @@ func TestRunApproveAndAudit(t *testing.T) {
 	}
 	m := w.send("GET", "/api/agent/threads/"+threadID+"/messages", "ana", "")
 	if m.at("messages", "0", "role") != "user" || m.at("messages", "2", "text") != "It is sent." {
-		t.Fatalf("%s", m.body)
+		t.Fatalf("%s; want m.at(\"messages\", \"0\", \"role\") “user”, m.at(\"messages\", \"2\", \"text\") "+
+			"“It is sent.”",
+			m.body)
 	}
 	if th := w.send("GET", "/api/agent/threads", "ana", ""); th.at("threads", "0", "threadId") != threadID {
-		t.Fatalf("%s", th.body)
+		t.Fatalf("%s; want th.at(\"threads\", \"0\", \"threadId\") %v", th.body, threadID)
 	}
 	audit := w.send("GET", "/api/agent/audit?runId="+runID, "ana", "")
 	for i, kind := range []string{"requested", "decided", "intent", "outcome"} {
@@ -208,7 +212,7 @@ func TestStream(t *testing.T) {
 	w.model.Then(script.Turn{Text: "x\n{\"type\":\"result\",\"result\":{}}\r\n\u2028 end"})
 	a := w.send("POST", "/api/agent/run/stream", "ana", `{"prompt":"hi"}`)
 	if ct := a.Header.Get("Content-Type"); a.StatusCode != 200 || !strings.HasPrefix(ct, "application/x-ndjson") {
-		t.Fatalf("%s %s", a.Status, ct)
+		t.Fatalf("%s %s; want a.StatusCode 200, ct that begins with “application/x-ndjson”", a.Status, ct)
 	}
 	var kinds []string
 	text := ""
@@ -248,11 +252,13 @@ func TestStreamOfAFailedRun(t *testing.T) {
 	}
 	if a.StatusCode != 200 || last.Type != "error" || last.Error != "The model is busy." ||
 		last.ErrorCode != "ModelError" {
-		t.Fatalf("%s %s", a.Status, a.body)
+		t.Fatalf("%s %s; want a.StatusCode 200, last.Type “error”, last.Error “The model is busy.”, "+
+			"last.ErrorCode “ModelError”",
+			a.Status, a.body)
 	}
 	if r := w.send("GET", "/api/agent/runs/"+last.RunID, "ana", ""); r.at("status") != "failed" ||
 		r.at("errorCode") != "ModelError" {
-		t.Fatalf("%s", r.body)
+		t.Fatalf("%s; want r.at(\"status\") “failed”, r.at(\"errorCode\") “ModelError”", r.body)
 	}
 	if a := w.send("POST", "/api/agent/run/stream", "ana", `{"prompt":""}`); a.StatusCode != 400 {
 		t.Fatalf("an error before the first line is %s", a.Status)
@@ -340,7 +346,7 @@ func TestIdempotencyKey(t *testing.T) {
 		t.Fatalf("%s\n%s", first.body, again.body)
 	}
 	if other := w.send("POST", "/api/agent/run", "ana", `{"prompt":"ho"}`, key); other.StatusCode != 409 {
-		t.Fatalf("%s %s", other.Status, other.body)
+		t.Fatalf("%s %s; want other.StatusCode 409", other.Status, other.body)
 	}
 	w.model.Then(script.Turn{Text: "Hello Eve."})
 	if eve := w.send("POST", "/api/agent/run", "eve", `{"prompt":"hi"}`, key); eve.at("runId") == first.at("runId") {
@@ -382,10 +388,13 @@ func TestCORS(t *testing.T) {
 	}
 	if a := pre(webOrigin); a.StatusCode != 204 || a.Header.Get("Access-Control-Allow-Origin") != webOrigin ||
 		!strings.Contains(a.Header.Get("Vary"), "Origin") {
-		t.Errorf("%s %v", a.Status, a.Header)
+		t.Errorf("%s %v; want a.StatusCode 204, a.Header.Get(\"Access-Control-Allow-Origin\") %v, "+
+			"a.Header.Get(\"Vary\") with “Origin”",
+			a.Status, a.Header, webOrigin)
 	}
 	if a := pre("https://evil.example"); a.StatusCode != 403 || a.Header.Get("Access-Control-Allow-Origin") != "" {
-		t.Errorf("%s %v", a.Status, a.Header)
+		t.Errorf("%s %v; want a.StatusCode 403, a.Header.Get(\"Access-Control-Allow-Origin\") empty",
+			a.Status, a.Header)
 	}
 }
 
@@ -401,7 +410,9 @@ func TestAllowlistAndDeletion(t *testing.T) {
 	w.push()
 	list := w.send("GET", "/api/agent/allowlist", "ana", "")
 	if list.at("entries", "0", "recipient") != "bob@x.org" || list.at("entries", "0", "tool") != "mail" {
-		t.Fatalf("%s", list.body)
+		t.Fatalf("%s; want list.at(\"entries\", \"0\", \"recipient\") “bob@x.org”, list.at(\"entries\", "+
+			"\"0\", \"tool\") “mail”",
+			list.body)
 	}
 	w.wants("two")
 	if a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob again"}`); a.at("status") != "completed" ||
@@ -409,18 +420,18 @@ func TestAllowlistAndDeletion(t *testing.T) {
 		t.Fatalf("%s, sent %v", a.body, w.sent)
 	}
 	if d := w.send("DELETE", "/api/agent/allowlist/"+list.at("entries", "0", "id"), "eve", ""); d.StatusCode != 404 {
-		t.Fatalf("%s", d.Status)
+		t.Fatalf("%s; want d.StatusCode 404", d.Status)
 	}
 	if d := w.send("DELETE", "/api/agent/allowlist/"+list.at("entries", "0", "id"), "ana", ""); d.StatusCode != 200 {
-		t.Fatalf("%s %s", d.Status, d.body)
+		t.Fatalf("%s %s; want d.StatusCode 200", d.Status, d.body)
 	}
 	w.wants("three")
 	if a := w.send("POST", "/api/agent/run", "ana",
 		`{"prompt":"and again"}`); a.at("status") != "awaiting_confirmation" {
-		t.Fatalf("%s", a.body)
+		t.Fatalf("%s; want a.at(\"status\") “awaiting_confirmation”", a.body)
 	}
 	if d := w.send("DELETE", "/api/agent/threads/"+r.at("threadId"), "ana", ""); d.StatusCode != 200 {
-		t.Fatalf("%s %s", d.Status, d.body)
+		t.Fatalf("%s %s; want d.StatusCode 200", d.Status, d.body)
 	}
 	if g := w.send("GET", "/api/agent/runs/"+r.at("runId"), "ana", ""); g.StatusCode != 404 {
 		t.Fatalf("the run outlived its thread: %s", g.Status)
@@ -437,7 +448,7 @@ func TestUndoOfAnAlwaysAllow(t *testing.T) {
 		id := a.at("approvals", "0", "approvalId")
 		if r := w.send("POST", "/api/agent/approvals/resolve", "ana",
 			`{"approvalId":"`+id+`","decision":"approve_and_always_allow_recipient"}`); r.StatusCode != 200 {
-			t.Fatalf("%s %s", r.Status, r.body)
+			t.Fatalf("%s %s; want r.StatusCode 200", r.Status, r.body)
 		}
 		w.push()
 		return id
@@ -462,7 +473,7 @@ func TestUndoOfAnAlwaysAllow(t *testing.T) {
 		want     int
 	}{{"x", 400}, {both, 404}, {first, 200}, {first, 404}} {
 		if d := w.send("DELETE", entry+c.approval, "ana", ""); d.StatusCode != c.want {
-			t.Errorf("%s: %s %s", c.approval, d.Status, d.body)
+			t.Errorf("%s: %s %s; want d.StatusCode %v", c.approval, d.Status, d.body, c.want)
 		}
 	}
 }
@@ -482,7 +493,7 @@ func TestPushMessages(t *testing.T) {
 			`","messageId":"1","attributes":{"uid":"eve"}}}`,
 	} {
 		if a := w.pushBody(body); a.StatusCode != 204 {
-			t.Errorf("%s: %s %s", name, a.Status, a.body)
+			t.Errorf("%s: %s %s; want a.StatusCode 204", name, a.Status, a.body)
 		}
 	}
 	if a := w.pushBody(`{"message":{"data":""}}`,
@@ -500,7 +511,7 @@ func TestPushMessages(t *testing.T) {
 	w.api.Subscription = "projects/p/subscriptions/ours"
 	for subscription, status := range map[string]int{`ours"}`: 204, `theirs"}`: 403, `ours-too"}`: 403, `"}`: 403} {
 		if a := w.pushBody(valid + subscription); a.StatusCode != status {
-			t.Errorf("%s: %s %s", subscription, a.Status, a.body)
+			t.Errorf("%s: %s %s; want a.StatusCode %v", subscription, a.Status, a.body, status)
 		}
 	}
 	if a := w.pushBody(`{"message":{"data":"` + b64(`{"runId":"`+got.at("runId")+`"}`) + `"}}`); a.StatusCode != 403 {
@@ -517,7 +528,7 @@ func TestDisabledUser(t *testing.T) {
 	r := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)
 	resolve := `{"approvalId":"` + r.at("approvals", "0", "approvalId") + `","decision":"approve_once"}`
 	if a := w.send("POST", "/api/agent/approvals/resolve", "ana", resolve); a.StatusCode != 200 {
-		t.Fatalf("%s %s", a.Status, a.body)
+		t.Fatalf("%s %s; want a.StatusCode 200", a.Status, a.body)
 	}
 	w.disable("ana") // between the approval and the execution
 	w.push()
@@ -529,7 +540,8 @@ func TestDisabledUser(t *testing.T) {
 		{"GET", "/api/agent/runs/" + r.at("runId"), ""}, {"GET", "/api/agent/threads", ""},
 		{"GET", "/api/agent/audit", ""}, {"GET", "/api/agent/allowlist", ""}} {
 		if a := w.send(c[0], c[1], "ana", c[2]); a.StatusCode != 401 || a.at("error", "class") != "AuthError" {
-			t.Errorf("%s %s: %s %s", c[0], c[1], a.Status, a.body)
+			t.Errorf("%s %s: %s %s; want a.StatusCode 401, a.at(\"error\", \"class\") “AuthError”",
+				c[0], c[1], a.Status, a.body)
 		}
 	}
 }
@@ -539,6 +551,6 @@ func TestSlowBody(t *testing.T) {
 	w := newEnv(t)
 	a := w.slow(`{"prompt":"hi"}`, 30*time.Second)
 	if !strings.Contains(a, " 408 ") {
-		t.Errorf("%s", a)
+		t.Errorf("a is %s; want with “ 408 ”", a)
 	}
 }

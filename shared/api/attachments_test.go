@@ -35,7 +35,7 @@ func TestAttachments(t *testing.T) {
 		w.model.Then(script.Turn{Text: "Read."})
 		a := w.send("POST", path, "ana", with("read", attached("offer.pdf", offer), attached("größe.csv", "a;ü\n")))
 		if a.StatusCode != http.StatusOK {
-			t.Fatalf("%s %s", a.Status, a.body)
+			t.Fatalf("%s %s; want a.StatusCode %v", a.Status, a.body, http.StatusOK)
 		}
 		sent := string(w.model.Requests()[0].Contents[0])
 		for _, part := range []string{b64(offer), b64("a;ü\n"), "application/pdf", "text/plain", `\"offer.pdf\"`} {
@@ -110,7 +110,7 @@ func TestAttachmentsRefused(t *testing.T) {
 		{"/api/agent/approvals/resolve", `{"approvalId":"` + strings.Repeat("a", 1<<20) + `"}`},
 	} {
 		if a := w.send("POST", c.path, "ana", c.body); a.StatusCode != http.StatusRequestEntityTooLarge {
-			t.Errorf("%s: %s", c.path, a.Status)
+			t.Errorf("%s: %s; want a.StatusCode %v", c.path, a.Status, http.StatusRequestEntityTooLarge)
 		}
 	}
 	if len(w.model.Requests()) > 0 {
@@ -175,7 +175,7 @@ func (w *env) resolve(a answer, decision string) {
 	body := fmt.Sprintf(`{"approvalId":%q,"argsHash":%q,"decision":%q}`, a.at("approvals", "0", "approvalId"),
 		a.at("approvals", "0", "argsHash"), decision)
 	if r := w.send("POST", "/api/agent/approvals/resolve", "ana", body); r.StatusCode != http.StatusOK {
-		w.t.Fatalf("%s %s", r.Status, r.body)
+		w.t.Fatalf("%s %s; want r.StatusCode %v", r.Status, r.body, http.StatusOK)
 	}
 	w.push()
 }

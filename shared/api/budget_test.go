@@ -40,7 +40,7 @@ func TestBudgetOfUpload(t *testing.T) {
 		h.ServeHTTP(answer, r)
 		runtime.ReadMemStats(&after)
 		if answer.Code != http.StatusOK {
-			t.Fatalf("%d %s", answer.Code, answer.Body)
+			t.Fatalf("%d %s; want answer.Code %v", answer.Code, answer.Body, http.StatusOK)
 		}
 		return after.TotalAlloc - before.TotalAlloc
 	}

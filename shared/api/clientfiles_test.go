@@ -79,7 +79,7 @@ func TestFilesOfOtherClients(t *testing.T) {
 				d.link("DATA:text/x;charset=utf-8;BASE64,Yg%3D%3D")
 			for range 2 { // the second is a retry
 				if a := w.send("POST", d.path, "ana", d.body("m1", first)); a.StatusCode != http.StatusOK {
-					t.Fatalf("%s %s", a.Status, a.body)
+					t.Fatalf("%s %s; want a.StatusCode %v", a.Status, a.body, http.StatusOK)
 				}
 			}
 			a := w.send("POST", d.path, "ana", d.body("m2", first, d.text("and now?")+","+more))
@@ -153,7 +153,7 @@ func TestUploadsOfOtherClients(t *testing.T) {
 				a := w.send("POST", d.path, "ana", d.body("m3", d.text("read")+","+d.link(url)))
 				a.is(t, http.StatusBadRequest, "error.field", d.at)
 				if !strings.Contains(string(a.body), says) {
-					t.Errorf("%s: %s", url, a.body)
+					t.Errorf("%s: %s; want a.body with %q", url, a.body, says)
 				}
 			}
 			a = w.send("POST", d.path, "ben", d.body("m4", d.text("read")+","+d.link(first)))
@@ -191,7 +191,7 @@ func TestFilesOfOtherClientsRefused(t *testing.T) {
 			}
 			a := w.send("POST", d.path, "ana", d.body("m1", d.text("x")+","+d.link("https://example.com/a.png")))
 			if a.at("error", "field") != d.at {
-				t.Errorf("%s", a.body)
+				t.Errorf("%s; want a.at(\"error\", \"field\") %v", a.body, d.at)
 			}
 			if a := w.send("POST", d.path, "ana", d.body("m1", d.file("a", "", "a"))); a.StatusCode != 400 ||
 				!strings.Contains(string(a.body), "text is required") {
@@ -216,7 +216,7 @@ func TestFilesOfOtherClientsNeedApproval(t *testing.T) {
 			a := w.send("POST", d.path, "ana", d.body("m1", d.text("mail bob hi")+","+d.file("offer.pdf", "", offer)))
 			pending := w.send("GET", "/api/agent/approvals/pending", "ana", "")
 			if !strings.Contains(string(pending.body), `"origin":"the file offer.pdf"`) {
-				t.Errorf("%s; %s", pending.body, a.body)
+				t.Errorf("%s; %s; want pending.body with %q", pending.body, a.body, `"origin":"the file offer.pdf"`)
 			}
 		})
 	}

@@ -20,7 +20,7 @@ func (w *env) begins(uid, prompt string) (thread, runID string) {
 	}
 	a := w.send("POST", "/api/agent/run", uid, string(body))
 	if a.StatusCode != http.StatusOK {
-		w.t.Fatalf("%s %s", a.Status, a.body)
+		w.t.Fatalf("%s %s; want a.StatusCode %v", a.Status, a.body, http.StatusOK)
 	}
 	return a.at("threadId"), a.at("runId")
 }
@@ -48,7 +48,7 @@ func TestThreadsAreFound(t *testing.T) {
 	}
 	if err := json.Unmarshal(w.send("GET", "/api/agent/threads", "ana", "").body, &all); err != nil ||
 		len(all.Threads) != 3 {
-		t.Fatalf("%v: %+v", err, all)
+		t.Fatalf("%v: %+v; want len(all.Threads) 3", err, all)
 	}
 	tokyo := time.FixedZone("", 9*3600)
 	at := func(i int) string { return all.Threads[i].UpdatedAt.In(tokyo).Format(time.RFC3339Nano) }
@@ -83,7 +83,7 @@ func TestThreadsAreFound(t *testing.T) {
 				c.query.Set("cursor", cursor)
 				a := w.send("GET", "/api/agent/threads?"+c.query.Encode(), "ana", "")
 				if a.StatusCode != http.StatusOK {
-					t.Fatalf("%s %s", a.Status, a.body)
+					t.Fatalf("%s %s; want a.StatusCode %v", a.Status, a.body, http.StatusOK)
 				}
 				if id := a.at("threads", "0", "threadId"); id != "" {
 					found = append(found, names[id])
@@ -106,7 +106,8 @@ func TestThreadsAreNotFound(t *testing.T) {
 	} {
 		a := w.send("GET", "/api/agent/threads?"+query, "ana", "")
 		if a.StatusCode != http.StatusBadRequest || a.at("error", "field") != field {
-			t.Errorf("%s: %s %s", query, a.Status, a.body)
+			t.Errorf("%s: %s %s; want a.StatusCode %v, a.at(\"error\", \"field\") %v",
+				query, a.Status, a.body, http.StatusBadRequest, field)
 		}
 	}
 	if a := w.send("GET", "/api/agent/threads?q=a", "", ""); a.StatusCode != http.StatusUnauthorized {

@@ -39,7 +39,7 @@ func BenchmarkFirstByte(b *testing.B) {
 			}
 			f.first.Since(began)
 			if rest, err := io.ReadAll(body); err != nil || !strings.Contains(string(rest), "Hello.") {
-				b.Fatalf("%s: %v, %s", f.name, err, rest)
+				b.Fatalf("%s: %v, %s; want rest with “Hello.”", f.name, err, rest)
 			}
 			f.whole.Since(began)
 			_ = body.Close()

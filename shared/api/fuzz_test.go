@@ -79,7 +79,7 @@ func read(t *testing.T, line []byte) (kind, delta string) {
 	t.Helper()
 	var l struct{ Type, Delta string }
 	if err := strictjson.Check(line); err != nil || json.Unmarshal(line, &l) != nil {
-		t.Fatalf("%v: %q", err, line)
+		t.Fatalf("%v: %q; want no error from json.Unmarshal", err, line)
 	}
 	return l.Type, l.Delta
 }

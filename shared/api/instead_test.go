@@ -65,7 +65,7 @@ func TestCorrection(t *testing.T) {
 	}
 	for range 2 { // repeated, as if the first answer was lost
 		if a := w.approveInstead(third, "", second, first); a.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s", a.Status, a.body)
+			t.Fatalf("%s: %s; want a.StatusCode %v", a.Status, a.body, http.StatusOK)
 		}
 		if got := w.waiting(); got != "" {
 			t.Errorf("still waiting: %s", got)
@@ -111,13 +111,13 @@ func TestCorrectionOfWhatWasDecided(t *testing.T) {
 			if c.before != "" {
 				body := fmt.Sprintf(`{"approvalId":%q,"decision":"%s"}`, first, c.before)
 				if a := w.send("POST", "/api/agent/approvals/resolve", "ana", body); a.StatusCode != http.StatusOK {
-					t.Fatalf("%s: %s", a.Status, a.body)
+					t.Fatalf("%s: %s; want a.StatusCode %v", a.Status, a.body, http.StatusOK)
 				}
 			}
 			open := w.waiting()
 			a := w.approveInstead(second, c.more, first)
 			if a.StatusCode != c.status || !strings.Contains(string(a.body), c.says) {
-				t.Errorf("%s: %s", a.Status, a.body)
+				t.Errorf("%s: %s; want a.StatusCode %v, a.body with %q", a.Status, a.body, c.status, c.says)
 			}
 			if c.status != http.StatusOK && w.waiting() != open {
 				t.Errorf("it waits no longer: %s", w.waiting())
@@ -135,12 +135,13 @@ func TestUndoneCorrection(t *testing.T) {
 	w.decideOn(rejected, "reject")
 	second, _, _ := w.askedIn(thread, "eleven")
 	if a := w.approveInstead(second, `,"holdSeconds":60`, first); a.StatusCode != http.StatusOK || w.waiting() != "" {
-		t.Fatalf("%s: %s", a.Status, a.body)
+		t.Fatalf("%s: %s; want a.StatusCode %v, w.waiting() empty", a.Status, a.body, http.StatusOK)
 	}
 	for range 2 {
 		a := w.decideOn(second, "undo")
 		if a.StatusCode != http.StatusOK || a.at("actions", "0", "status") != "rejected" {
-			t.Fatalf("%s: %s", a.Status, a.body)
+			t.Fatalf("%s: %s; want a.StatusCode %v, a.at(\"actions\", \"0\", \"status\") “rejected”",
+				a.Status, a.body, http.StatusOK)
 		}
 	}
 	pending := w.send("GET", "/api/agent/approvals/pending", "ana", "")
@@ -151,7 +152,7 @@ func TestUndoneCorrection(t *testing.T) {
 	}
 	w.push()
 	if a := w.decideOn(w.waiting(), "approve_once"); a.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s", a.Status, a.body)
+		t.Fatalf("%s: %s; want a.StatusCode %v", a.Status, a.body, http.StatusOK)
 	}
 	w.push()
 	if got := strings.Join(w.sent, "; "); got != "bob@x.org: ten" {
@@ -176,7 +177,8 @@ func TestCorrectionNamesOnlyItsOwn(t *testing.T) {
 			fmt.Sprintf(`{"approvalId":%q,"decision":"reject","rejects":[%q]}`, second, first)),
 	} {
 		if a.StatusCode != http.StatusBadRequest || a.at("error", "field") != "rejects" {
-			t.Errorf("%s: %s %s", name, a.Status, a.body)
+			t.Errorf("%s: %s %s; want a.StatusCode %v, a.at(\"error\", \"field\") “rejects”",
+				name, a.Status, a.body, http.StatusBadRequest)
 		}
 	}
 	a := w.send("POST", "/api/agent/approvals/resolve", "bea",

@@ -105,7 +105,9 @@ func TestKeptOutputIsStreamedAndStays(t *testing.T) {
 	a := w.send("GET", path, "ana", "")
 	if string(a.body) != text || a.Header.Get("Content-Type") != "application/octet-stream" ||
 		a.Header.Get("X-Content-Type-Options") != "nosniff" {
-		t.Errorf("%d %q %v", a.StatusCode, a.body, a.Header)
+		t.Errorf("%d %q %v; want a.body %v, a.Header.Get(\"Content-Type\") “application/octet-stream”, "+
+			"a.Header.Get(\"X-Content-Type-Options\") “nosniff”",
+			a.StatusCode, a.body, a.Header, text)
 	}
 	if a := w.send("GET", path+"?from=9", "ana", ""); string(a.body) != text[9:] {
 		t.Errorf("from 9 on: %q", a.body)
@@ -142,7 +144,7 @@ func TestOutputOfOthers(t *testing.T) {
 			first = body
 		}
 		if a.StatusCode != 404 || body != first {
-			t.Errorf("%s: %d %s", name, a.StatusCode, a.body)
+			t.Errorf("%s: %d %s; want a.StatusCode 404, body %v", name, a.StatusCode, a.body, first)
 		}
 	}
 	path := "/api/agent/runs/" + id
@@ -152,7 +154,8 @@ func TestOutputOfOthers(t *testing.T) {
 		"/events?output=" + action + ":1&output=" + action + ":2": "output",
 		"/events?" + strings.Repeat("output="+action+":1&", 17):   "output"} {
 		if a := w.send("GET", path+query, "ana", ""); a.StatusCode != 400 || a.at("error", "field") != field {
-			t.Errorf("%s: %d %s", query, a.StatusCode, a.body)
+			t.Errorf("%s: %d %s; want a.StatusCode 400, a.at(\"error\", \"field\") %v",
+				query, a.StatusCode, a.body, field)
 		}
 	}
 }
@@ -178,7 +181,7 @@ func TestOutputIsFollowed(t *testing.T) {
 		req.Header.Set("Authorization", "Bearer "+w.token("ana"))
 		res, err := http.DefaultClient.Do(req)
 		if err != nil || res.StatusCode != 200 {
-			t.Fatalf("%v %v", res, err)
+			t.Fatalf("%v %v; want res.StatusCode 200", res, err)
 		}
 		t.Cleanup(func() { _ = res.Body.Close() })
 		return res.Body
@@ -187,7 +190,7 @@ func TestOutputIsFollowed(t *testing.T) {
 	approval := a.at("actions", "0", "approvalId")
 	if a := w.send("POST", "/api/agent/approvals/resolve", "ana",
 		fmt.Sprintf(`{"approvalId":%q,"decision":"approve_once"}`, approval)); a.StatusCode != 200 {
-		t.Fatalf("%s", a.body)
+		t.Fatalf("%s; want a.StatusCode 200", a.body)
 	}
 	moved := make(chan error)
 	go func() {
@@ -220,7 +223,7 @@ func TestOutputIsFollowed(t *testing.T) {
 	}
 	rest, err := io.ReadAll(octets)
 	if got = append(got, rest...); err != nil || string(got) != "one\ntwo\nthree\n" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("%q, %v; want got %q", got, err, "one\ntwo\nthree\n")
 	}
 	if b, err := io.ReadAll(middle); err != nil || string(b) != "two\nthree\n" {
 		t.Errorf("from 4 on: %q, %v", b, err)

@@ -47,7 +47,7 @@ func FuzzLine(f *testing.F) {
 		var delta deltaLine
 		var result struct{ Result struct{ Summary string } }
 		if json.Unmarshal([]byte(got[1]), &delta) != nil || json.Unmarshal([]byte(got[3]), &result) != nil {
-			t.Fatalf("%q", got)
+			t.Fatalf("%q; want no error from json.Unmarshal, no error from json.Unmarshal", got)
 		}
 		if meant := string([]rune(text)); delta.Delta != meant || result.Result.Summary != meant {
 			t.Fatalf("%q is said as %q, and summed up as %q", text, delta.Delta, result.Result.Summary)

@@ -34,7 +34,7 @@ func (w *env) proposes(uid, start, fields string) answer {
 	w.model.Then(script.Turn{Calls: []script.Call{{Name: "event", Args: eventArgs{start}}}})
 	a := w.send("POST", "/api/agent/run", uid, `{"prompt":"Lunch tomorrow at noon."`+fields+`}`)
 	if a.StatusCode != 200 || a.at("status") != "awaiting_confirmation" {
-		w.t.Fatalf("%s: %s", a.Status, a.body)
+		w.t.Fatalf("%s: %s; want a.StatusCode 200, a.at(\"status\") “awaiting_confirmation”", a.Status, a.body)
 	}
 	return a
 }
@@ -136,7 +136,9 @@ func TestLocaleInvalid(t *testing.T) {
 				a := w.send("POST", path, "ana", `{"prompt":"Hello.","`+field+`":`+v+`}`)
 				if a.StatusCode != 400 || a.at("error", "class") != "ValidationError" ||
 					a.at("error", "field") != field {
-					t.Errorf("%s %s: %s %s", path, v, a.Status, a.body)
+					t.Errorf("%s %s: %s %s; want a.StatusCode 400, a.at(\"error\", \"class\") "+
+						"“ValidationError”, a.at(\"error\", \"field\") %v",
+						path, v, a.Status, a.body, field)
 				}
 			}
 		}
@@ -166,6 +168,6 @@ func TestCardWithoutMoments(t *testing.T) {
 	}
 	if a := w.send("POST", "/api/agent/approvals/resolve", "ana",
 		`{"approvalId":"`+id+`","decision":"approve_once"}`); a.StatusCode != 200 {
-		t.Errorf("%s: %s", a.Status, a.body)
+		t.Errorf("%s: %s; want a.StatusCode 200", a.Status, a.body)
 	}
 }

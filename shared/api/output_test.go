@@ -58,7 +58,7 @@ func (w *env) stream() (lines []streamed) {
 		lines = append(lines, l)
 	}
 	if last := lines[len(lines)-1]; last.Result.Status != "completed" {
-		w.t.Fatalf("%s", a.body)
+		w.t.Fatalf("%s; want last.Result.Status “completed”", a.body)
 	}
 	return lines
 }
@@ -162,7 +162,7 @@ func TestOutputAfterTheCall(t *testing.T) {
 	w.asksToPrint("a", "b")
 	texts, _ := printed(t, w.stream())
 	if !slices.Equal(texts, []string{"a in time", "b in time"}) {
-		t.Errorf("%q", texts)
+		t.Errorf("texts is %q; want %v", texts, []string{"a in time", "b in time"})
 	}
 	if n, err := io.WriteString(first, "late"); n != 4 || err != nil {
 		t.Errorf("%d bytes of 4, %v", n, err)

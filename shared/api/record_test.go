@@ -32,7 +32,7 @@ func (w *env) decide(got answer, decision string) {
 	id := p.at("actions", "0", "approvalId")
 	if r := w.send("POST", "/api/agent/approvals/resolve", "ana", `{"approvalId":"`+id+`","decision":"`+decision+
 		`"}`); r.StatusCode != http.StatusOK {
-		w.t.Fatalf("%s %s", r.Status, r.body)
+		w.t.Fatalf("%s %s; want r.StatusCode %v", r.Status, r.body, http.StatusOK)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestRecordOfAction(t *testing.T) {
 	entries := w.send("GET", "/api/agent/audit?runId="+r.at("runId"), "ana", "")
 	var page struct{ Entries []audit.Entry }
 	if err := json.Unmarshal(entries.body, &page); err != nil || len(page.Entries) != 4 {
-		t.Fatalf("%v %s", err, entries.body)
+		t.Fatalf("%v %s; want len(page.Entries) 4", err, entries.body)
 	}
 	for _, e := range page.Entries {
 		if e.Model != "script" || e.Tool != "mail" || e.InputHash != keyed || e.PolicyDecision != "require_approval" ||
@@ -116,7 +116,7 @@ func TestDeletedContentCannotBeGuessed(t *testing.T) {
 	}
 	hash := s.Actions[0].ArgsHash
 	if a := w.send("DELETE", "/api/agent/threads/"+r.at("threadId"), "ana", ""); a.StatusCode != http.StatusOK {
-		t.Fatalf("%s %s", a.Status, a.body)
+		t.Fatalf("%s %s; want a.StatusCode %v", a.Status, a.body, http.StatusOK)
 	}
 	left := w.send("GET", "/api/agent/audit?limit=200", "ana", "")
 	var page struct{ Entries []audit.Entry }
@@ -153,7 +153,7 @@ func TestForeignReadCost(t *testing.T) {
 	cost := func(method, path, body string) faulty.Counts {
 		counted.Take()
 		if a := w.send(method, path, "eve", body); a.StatusCode != http.StatusNotFound {
-			t.Fatalf("%s %s: %s %s", method, path, a.Status, a.body)
+			t.Fatalf("%s %s: %s %s; want a.StatusCode %v", method, path, a.Status, a.body, http.StatusNotFound)
 		}
 		c := counted.Take()
 		// the document's size shows in these counts; it must be read before its owner is known

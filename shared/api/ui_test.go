@@ -168,7 +168,7 @@ func TestUIHistoriesUnreadable(t *testing.T) {
 			w.model.Then(script.Turn{Text: "Hello."})
 			if a := w.send("POST", c.path, "ana", c.body); a.StatusCode != 200 ||
 				!strings.Contains(string(a.body), "Hello.") {
-				t.Fatalf("%d %s", a.StatusCode, a.body)
+				t.Fatalf("%d %s; want a.StatusCode 200, a.body with “Hello.”", a.StatusCode, a.body)
 			}
 			if a := w.send("GET", "/api/agent/threads", "ana", ""); a.at("threads", "0", "title") != "good \ufffd" {
 				t.Errorf("the title is %s", a.body)

@@ -74,7 +74,7 @@ func (w linked) card() card {
 	}
 	if a := w.call("GET", "/api/agent/approvals/pending", ""); json.Unmarshal(a.Body, &pending) != nil ||
 		len(pending.Approvals) != 1 {
-		w.t.Fatalf("%d %s", a.HTTP, a.Body)
+		w.t.Fatalf("%d %s; want no error from json.Unmarshal, len(pending.Approvals) 1", a.HTTP, a.Body)
 	}
 	ap := pending.Approvals[0]
 	c := card{Approval: ap.Approval, Reason: ap.Reason, preview: ap.Preview}
@@ -156,7 +156,9 @@ func TestRelinkAfterApproval(t *testing.T) {
 			w.deliver()
 			if a := w.run(r.RunID); len(a.Actions) != 1 || a.Actions[0].Status != "failed" ||
 				a.Actions[0].ErrorReason != "stale_view" {
-				t.Errorf("%s", a.Body)
+				t.Errorf("%s; want len(a.Actions) 1, a.Actions[0].Status “failed”, "+
+					"a.Actions[0].ErrorReason “stale_view”",
+					a.Body)
 			}
 			w.link(home)
 		}
@@ -193,7 +195,7 @@ func TestRelinkDuringReconcile(t *testing.T) {
 				})
 				w.deliver()
 				if a := w.run(r.RunID); len(a.Actions) != 1 || a.Actions[0].ExecutionStatus != "unknown" {
-					t.Errorf("%s", a.Body)
+					t.Errorf("%s; want len(a.Actions) 1, a.Actions[0].ExecutionStatus “unknown”", a.Body)
 				}
 				if got := w.carriedOut(); got != c.done {
 					t.Errorf("done in %q", got)
@@ -225,7 +227,7 @@ func TestRelinkOfSameAccount(t *testing.T) {
 	}
 	w.ask()
 	if a := w.call("DELETE", "/api/agent/connections/google", ""); a.HTTP != http.StatusOK {
-		t.Fatalf("%s", a.Body)
+		t.Fatalf("%s; want a.HTTP %v", a.Body, http.StatusOK)
 	}
 	c := w.card()
 	w.wants("a yes without an account", w.decide(c, "approve_once"), http.StatusForbidden, "reauth_required")

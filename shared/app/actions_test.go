@@ -128,10 +128,11 @@ func TestActionApproval(t *testing.T) {
 	r := w.ask()
 	if r.Status != "awaiting_confirmation" || len(e.requests()) != 0 ||
 		string(r.Approvals[0].Args) != `{"count":1,"id":"mug"}` {
-		t.Fatalf("%s, %v", r.Body, e.requests())
+		t.Fatalf("%s, %v; want r.Status “awaiting_confirmation”, len(e.requests()) 0, r.Approvals[0].Args %q",
+			r.Body, e.requests(), `{"count":1,"id":"mug"}`)
 	}
 	if got := w.approve(r); got.Status != "completed" || len(e.requests()) != 1 {
-		t.Fatalf("%s, %v", got.Body, e.requests())
+		t.Fatalf("%s, %v; want got.Status “completed”, len(e.requests()) 1", got.Body, e.requests())
 	}
 }
 
@@ -145,7 +146,7 @@ func TestActionOwnCallApproval(t *testing.T) {
 	}
 	if got := w.approve(w.call("GET", "/api/agent/runs/"+a.RunID, "")); got.Status != "completed" ||
 		len(e.requests()) != 1 {
-		t.Fatalf("%s, %v", got.Body, e.requests())
+		t.Fatalf("%s, %v; want got.Status “completed”, len(e.requests()) 1", got.Body, e.requests())
 	}
 }
 
@@ -156,13 +157,15 @@ func TestActionLargeNumberRefused(t *testing.T) {
 	w.SetModel(testkit.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740993}`)))
 	if r := w.ask(); len(r.Actions) != 1 || r.Actions[0].Status != "failed" ||
 		r.Actions[0].ErrorCode != "ValidationError" {
-		t.Fatalf("%s", r.Body)
+		t.Fatalf("%s; want len(r.Actions) 1, r.Actions[0].Status “failed”, r.Actions[0].ErrorCode “ValidationError”",
+			r.Body)
 	}
 	w.SetModel(testkit.Wants("action_cart_add", json.RawMessage(`{"id":"mug","count":9007199254740992}`)))
 	ap := w.ask().Approvals[0]
 	a := w.edit(ap, json.RawMessage(`{"id":"mug","count":9007199254740993}`))
 	if a.HTTP != http.StatusBadRequest || !strings.HasSuffix(a.Error.Field, "count") || len(e.requests()) != 0 {
-		t.Errorf("%d %s, %v", a.HTTP, a.Body, e.requests())
+		t.Errorf("%d %s, %v; want a.HTTP %v, a.Error.Field that ends with “count”, len(e.requests()) 0",
+			a.HTTP, a.Body, e.requests(), http.StatusBadRequest)
 	}
 }
 
@@ -174,11 +177,13 @@ func TestActionEndpointConflict(t *testing.T) {
 	e.status = http.StatusConflict
 	a, _ := w.act("cart.add", `{"id":"mug"}`)
 	if a.HTTP != http.StatusBadGateway || a.Error.Code != "unknown_outcome" || len(e.requests()) != 1 {
-		t.Errorf("%d %s, %v", a.HTTP, a.Body, e.requests())
+		t.Errorf("%d %s, %v; want a.HTTP %v, a.Error.Code “unknown_outcome”, len(e.requests()) 1",
+			a.HTTP, a.Body, e.requests(), http.StatusBadGateway)
 	}
 	if a, _ := w.act("cart.strict", `{"id":"mug"}`); a.HTTP != http.StatusBadGateway || a.Error.Code != "refused" ||
 		len(e.requests()) != 2 {
-		t.Errorf("%d %s, %v", a.HTTP, a.Body, e.requests())
+		t.Errorf("%d %s, %v; want a.HTTP %v, a.Error.Code “refused”, len(e.requests()) 2",
+			a.HTTP, a.Body, e.requests(), http.StatusBadGateway)
 	}
 	if p := w.call("GET", "/api/agent/approvals/pending", ""); len(p.Approvals) != 1 ||
 		p.Approvals[0].Kind != "review" {
@@ -199,7 +204,8 @@ func TestActionInvalidResult(t *testing.T) {
 		e.answer = answer
 		if a, got := w.act("cart.add", `{"id":"mug"}`); a.HTTP != http.StatusOK || a.Status != "completed" ||
 			got != want {
-			t.Errorf("%s: %d %s", answer, a.HTTP, a.Body)
+			t.Errorf("%s: %d %s; want a.HTTP %v, a.Status “completed”, got %v",
+				answer, a.HTTP, a.Body, http.StatusOK, want)
 		}
 	}
 	if p := w.call("GET", "/api/agent/approvals/pending", ""); len(p.Approvals) != 0 || len(e.requests()) != 3 {
@@ -215,7 +221,9 @@ func TestActionWithoutHandler(t *testing.T) {
 		a, _ := w.act(name, body)
 		if a.HTTP != http.StatusNotImplemented || a.Error.Class != "ToolExecutionError" ||
 			a.Error.Code != "not_bound" || a.RunID != "" {
-			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
+			t.Errorf("%s: %d %s; want a.HTTP %v, a.Error.Class “ToolExecutionError”, a.Error.Code "+
+				"“not_bound”, a.RunID empty",
+				name, a.HTTP, a.Body, http.StatusNotImplemented)
 		}
 	}
 	if a, got := w.act("look", `{"id":"mug"}`); a.HTTP != http.StatusOK || got != `{"items":1}` {
@@ -241,7 +249,7 @@ func TestActionWithoutApproval(t *testing.T) {
 	w := withActions(t, e)
 	w.SetModel(testkit.Wants("action_cart_note", json.RawMessage(`{"id":"mug"}`)))
 	if r := w.ask(); r.Status != "completed" || len(e.requests()) != 1 {
-		t.Fatalf("%s, %v", r.Body, e.requests())
+		t.Fatalf("%s, %v; want r.Status “completed”, len(e.requests()) 1", r.Body, e.requests())
 	}
 }
 
@@ -304,7 +312,7 @@ func TestActionRecipients(t *testing.T) {
 	r := share("bob@example.com")
 	if a, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_and_always_allow_recipient"); err != nil ||
 		a.HTTP != http.StatusOK {
-		t.Fatalf("%v, %s", err, a.Body)
+		t.Fatalf("%v, %s; want a.HTTP %v", err, a.Body, http.StatusOK)
 	}
 	w.deliver()
 	if r := share("bob@EXAMPLE.com"); r.Status != "completed" || len(e.requests()) != 2 {
@@ -343,7 +351,7 @@ func TestActionWithoutMetadata(t *testing.T) {
 		t.Fatalf("%s", r.Body)
 	}
 	if a, got := w.act("greet", `{"text":"hello"}`); a.HTTP != http.StatusOK || got != `{"text":"ana: hello"}` {
-		t.Errorf("%d %s", a.HTTP, a.Body)
+		t.Errorf("%d %s; want a.HTTP %v, got %q", a.HTTP, a.Body, http.StatusOK, `{"text":"ana: hello"}`)
 	}
 }
 
@@ -351,7 +359,7 @@ func TestActionByName(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
 	if a, got := w.act("look", `{"id":"mug"}`); a.HTTP != http.StatusOK || got != `{"items":1}` || a.RunID != "" {
-		t.Errorf("%d %s", a.HTTP, a.Body)
+		t.Errorf("%d %s; want a.HTTP %v, got %q, a.RunID empty", a.HTTP, a.Body, http.StatusOK, `{"items":1}`)
 	}
 	key := []string{"Idempotency-Key", "k-1"}
 	first, got := w.act("cart.add", `{"id":"mug"}`, key...)
@@ -388,7 +396,7 @@ func TestActionByName(t *testing.T) {
 			header = []string{"Idempotency-Key", c.key}
 		}
 		if a, _ := w.act(c.action, c.body, header...); a.HTTP != c.status || a.Error.Class != c.class {
-			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
+			t.Errorf("%s: %d %s; want a.HTTP %v, a.Error.Class %v", name, a.HTTP, a.Body, c.status, c.class)
 		}
 	}
 	if n := len(e.requests()); n != 2 {
@@ -403,7 +411,8 @@ func TestActionOutcomeUnknown(t *testing.T) {
 	e.fails = 1
 	a, _ := w.act("cart.add", `{"id":"mug"}`, "Idempotency-Key", "k-1")
 	if a.HTTP != http.StatusBadGateway || a.Error.Code != "unknown_outcome" || len(e.requests()) != 1 {
-		t.Fatalf("%d %s, %v", a.HTTP, a.Body, e.requests())
+		t.Fatalf("%d %s, %v; want a.HTTP %v, a.Error.Code “unknown_outcome”, len(e.requests()) 1",
+			a.HTTP, a.Body, e.requests(), http.StatusBadGateway)
 	}
 	if again, _ := w.act("cart.add", `{"id":"mug"}`, "Idempotency-Key", "k-1"); again.Error.Code != "unknown_outcome" ||
 		len(e.requests()) != 1 {

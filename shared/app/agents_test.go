@@ -18,7 +18,7 @@ func TestAgentsAreConfigured(t *testing.T) {
 		"PLAN_MAX_ASKS=6", "PLAN_MAX_MODEL_CALLS=70", "PLAN_MAX_DEADLINE=8h", "FUNCTION_TIMEOUT=60s")
 	all := w.App.API.Loop.Agents
 	if !slices.Equal(all.Names(), []string{"assistant", "page", "planner"}) {
-		t.Fatalf("%v", all.Names())
+		t.Fatalf("all.Names() is %v; want %v", all.Names(), []string{"assistant", "page", "planner"})
 	}
 	want := registry.Limits{ModelCalls: 7, Deadline: 48 * time.Hour, ApprovalTTL: 2 * time.Hour, MaxOpen: 4,
 		MaxPerDay: 5}.Within(time.Minute)

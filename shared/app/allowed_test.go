@@ -22,7 +22,7 @@ func alwaysAllowed(t *testing.T) *proved {
 	asked := w.mailsBob("I am well.")
 	a, err := w.Resolve(t.Context(), "ana", asked.Approvals[0], "approve_and_always_allow_recipient")
 	if err != nil || a.HTTP != http.StatusOK {
-		t.Fatalf("%s, %v", a.Body, err)
+		t.Fatalf("%s, %v; want a.HTTP %v", a.Body, err, http.StatusOK)
 	}
 	w.deliver()
 	return w

@@ -18,7 +18,7 @@ func TestMailApproved(t *testing.T) {
 	w.mail()
 	r := w.ask()
 	if r.Status != "awaiting_confirmation" || len(w.Google.Messages()) != 0 {
-		t.Fatalf("%+v", r)
+		t.Fatalf("%+v; want r.Status “awaiting_confirmation”, len(w.Google.Messages()) 0", r)
 	}
 	got := w.approve(r)
 	if got.Status != "completed" || got.Actions[0].ExecutionStatus != "succeeded" || len(w.Google.Messages()) != 1 {
@@ -317,7 +317,8 @@ func TestUnlinkedAccountBeforeApproval(t *testing.T) {
 	r := w.ask()
 	if a := r.Actions[0]; a.ErrorCode != "AuthError" || a.Status != "failed" ||
 		!strings.HasPrefix(a.Message, "No Google account is linked. Please link one first. Open Linked accounts ") {
-		t.Errorf("%+v", a)
+		t.Errorf("%+v; want a.ErrorCode “AuthError”, a.Status “failed”, a.Message that begins with %q",
+			a, "No Google account is linked. Please link one first. Open Linked accounts ")
 	}
 	if pendingKind(w) != "" {
 		t.Error("a user was asked")
@@ -328,6 +329,6 @@ func TestSideEffectsOff(t *testing.T) {
 	w := deploy(t, "SIDE_EFFECTS=off")
 	w.mail()
 	if a := w.ask().Actions[0]; a.ErrorCode != "PolicyError" {
-		t.Errorf("%+v", a)
+		t.Errorf("%+v; want a.ErrorCode “PolicyError”", a)
 	}
 }

@@ -47,13 +47,13 @@ func (w *proved) mails(uid, to, subject, decision string) {
 	}
 	pending, err := c.Pending(w.t.Context())
 	if err != nil || len(pending.Approvals) != 1 {
-		w.t.Fatalf("%v %s", err, pending.Body)
+		w.t.Fatalf("%v %s; want len(pending.Approvals) 1", err, pending.Body)
 	}
 	if decision == "" {
 		return
 	}
 	if a, err := c.Resolve(w.t.Context(), pending.Approvals[0], decision); err != nil || a.HTTP != http.StatusOK {
-		w.t.Fatalf("%v %s", err, a.Body)
+		w.t.Fatalf("%v %s; want a.HTTP %v", err, a.Body, http.StatusOK)
 	}
 	w.deliver()
 }
@@ -96,7 +96,7 @@ func TestAuditSearch(t *testing.T) {
 				c.query.Set("limit", "2")
 				page, status := w.audit("ana", c.query)
 				if status != http.StatusOK {
-					t.Fatalf("%d %+v", status, page)
+					t.Fatalf("%d %+v; want status %v", status, page, http.StatusOK)
 				}
 				for _, e := range page.Entries {
 					if what := page.About[e.ActionID].What; !slices.Contains(found, what) {
@@ -143,7 +143,8 @@ func TestAuditDescriptions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, status := w.audit("ana", values); status != http.StatusBadRequest || got.Error.Field != field {
-			t.Errorf("%s: %d %+v", query, status, got.Error)
+			t.Errorf("%s: %d %+v; want status %v, got.Error.Field %v",
+				query, status, got.Error, http.StatusBadRequest, field)
 		}
 	}
 	var threads struct{ Threads []struct{ ThreadID string } }

@@ -107,7 +107,7 @@ func roomy(t testing.TB, dir string) *proved {
 func answered(t testing.TB) func(testkit.Answer, error) {
 	return func(a testkit.Answer, err error) {
 		if err != nil || a.HTTP != http.StatusOK {
-			t.Fatalf("%v: %d %s", err, a.HTTP, a.Body)
+			t.Fatalf("%v: %d %s; want a.HTTP %v", err, a.HTTP, a.Body, http.StatusOK)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func mails(t testing.TB, dir string) func() func() {
 	w.mail()
 	return always(func() {
 		if a := w.approve(w.ask()); a.Status != "completed" {
-			t.Fatalf("%s", a.Body)
+			t.Fatalf("%s; want a.Status “completed”", a.Body)
 		}
 	})
 }

@@ -52,7 +52,7 @@ func TestCardsIndependent(t *testing.T) {
 					card := r.Approvals[step.card]
 					if got, err := w.Resolve(t.Context(), "ana", card, step.decision); err != nil ||
 						got.HTTP != http.StatusOK {
-						t.Fatalf("%v, %v %s", order, err, got.Body)
+						t.Fatalf("%v, %v %s; want got.HTTP %v", order, err, got.Body, http.StatusOK)
 					}
 					if step.decision == "approve_once" {
 						yes = step.card
@@ -88,7 +88,7 @@ func TestApprovalExpired(t *testing.T) {
 		t.Helper()
 		a, err := w.Call(t.Context(), "ana", method, "/api/agent/"+path, body, "Idempotency-Key", "k")
 		if err != nil || a.HTTP != http.StatusOK {
-			t.Fatalf("%s: %v %d %s", path, err, a.HTTP, a.Body)
+			t.Fatalf("%s: %v %d %s; want a.HTTP %v", path, err, a.HTTP, a.Body, http.StatusOK)
 		}
 		return a
 	}
@@ -128,7 +128,7 @@ func TestSweepPassesUnreadableRuns(t *testing.T) {
 	r := w.ask()
 	forward(11 * time.Minute)
 	if a, err := w.Sweep(t.Context()); err != nil || !strings.Contains(string(a.Body), `"published":202`) {
-		t.Fatalf("%v %s", err, a.Body)
+		t.Fatalf("%v %s; want a.Body with %q", err, a.Body, `"published":202`)
 	}
 	for range 3 {
 		w.deliver() // one page of the queue

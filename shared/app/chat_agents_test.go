@@ -159,7 +159,7 @@ func TestPageAgents(t *testing.T) {
 func actsAsItself(t *testing.T, w *proved) {
 	a := w.says("shop", "note the mug", nil)
 	if len(a.Calls) != 1 || a.Calls[0].Approval == nil {
-		t.Fatalf("%s", a.Body)
+		t.Fatalf("%s; want len(a.Calls) 1, a.Calls[0].Approval set", a.Body)
 	}
 	run := a.Calls[0].RunID
 	w.wants("its run", w.call("GET", "/api/agent/runs/"+run, ""), http.StatusOK, `"agent":"shop"`)

@@ -30,7 +30,9 @@ func TestChatOverHTTP(t *testing.T) {
 		`,"pageState":{"x":1}}`)
 	if said.Type != "tool-calls" || len(said.Calls) != 1 || said.Calls[0].Name != "click-x" ||
 		said.Calls[0].Category != "page-automation" {
-		t.Fatalf("%d %s", said.HTTP, said.Body)
+		t.Fatalf("%d %s; want said.Type “tool-calls”, len(said.Calls) 1, said.Calls[0].Name “click-x”, "+
+			"said.Calls[0].Category “page-automation”",
+			said.HTTP, said.Body)
 	}
 	results := func(history string) string {
 		return `{"results":[{"callId":"` + said.Calls[0].ID + `","result":"{\"ok\":true}"}],"history":` + history +
@@ -42,12 +44,12 @@ func TestChatOverHTTP(t *testing.T) {
 	}
 	if said = w.chat("/api/agent/chat/results", results(string(said.History))); said.Type != "response" ||
 		said.Message != "That is what came of it." {
-		t.Errorf("%d %s", said.HTTP, said.Body)
+		t.Errorf("%d %s; want said.Type “response”, said.Message “That is what came of it.”", said.HTTP, said.Body)
 	}
 	for body, field := range map[string]string{`{"message":"hi","prompt":"x"}`: "prompt", `{"message":""}`: "message",
 		`{"message":" \u200b\u00ad"}`: "message", `{"message":"hi","history":{}}`: "history"} {
 		if a := w.chat("/api/agent/chat", body); a.HTTP != http.StatusBadRequest || a.Error.Field != field {
-			t.Errorf("%s: %d %s", body, a.HTTP, a.Body)
+			t.Errorf("%s: %d %s; want a.HTTP %v, a.Error.Field %v", body, a.HTTP, a.Body, http.StatusBadRequest, field)
 		}
 	}
 	key, err := os.ReadFile(filepath.Join(w.App.Config.DataDir, "chat-key"))
@@ -70,7 +72,7 @@ func TestChatInstructions(t *testing.T) {
 		return fakegemini.Turn{Text: "Hello."}
 	})
 	if said := w.chat("/api/agent/chat", `{"message":"hi"}`); said.Type != "response" {
-		t.Fatalf("%d %s", said.HTTP, said.Body)
+		t.Fatalf("%d %s; want said.Type “response”", said.HTTP, said.Body)
 	}
 	const asks = "\nUse the provided tools to interact with the page. After using tools, describe what you did.\n"
 	if !strings.HasPrefix(system, "You sell mugs.\n") || !strings.Contains(system, asks) {
@@ -85,7 +87,8 @@ func TestChatLines(t *testing.T) {
 	a := w.lines(chatPath, `{"message":"hi"}`, func(l testkit.Line) { text, last = text+l.Delta, l.Type })
 	if kind := a.Header.Get("Content-Type"); text != "Hello there." || last != "response" ||
 		kind != "application/x-ndjson; charset=utf-8" {
-		t.Errorf("%q, %q, %q", text, last, kind)
+		t.Errorf("%q, %q, %q; want text “Hello there.”, last “response”, kind “application/x-ndjson; charset=utf-8”",
+			text, last, kind)
 	}
 }
 
@@ -96,10 +99,10 @@ func TestChatOnAnyInstance(t *testing.T) {
 	said := one.chat("/api/agent/chat", `{"message":"hi"}`)
 	again := `{"message":"hi again","history":` + string(said.History) + `}`
 	if said := two.chat("/api/agent/chat", again); said.Type != "response" {
-		t.Errorf("%d %s", said.HTTP, said.Body)
+		t.Errorf("%d %s; want said.Type “response”", said.HTTP, said.Body)
 	}
 	if a := other.chat("/api/agent/chat", again); a.HTTP != http.StatusBadRequest {
-		t.Errorf("%d %s", a.HTTP, a.Body)
+		t.Errorf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusBadRequest)
 	}
 }
 
@@ -116,7 +119,7 @@ func TestChatCallWithoutArguments(t *testing.T) {
 			w.SetModel(testkit.Wants("click-x", tt.args))
 			said := w.chat("/api/agent/chat", `{"message":"click","toolDefinitions":`+clickTool+`}`)
 			if asks := said.Type == "tool-calls"; asks != tt.asks {
-				t.Fatalf("%d %s", said.HTTP, said.Body)
+				t.Fatalf("%d %s; want asks %v", said.HTTP, said.Body, tt.asks)
 			}
 			if tt.asks && string(said.Calls[0].Args) != "{}" {
 				t.Errorf("the page was given the arguments %s", said.Calls[0].Args)
@@ -136,11 +139,13 @@ func TestChatPageToolNames(t *testing.T) {
 		a := w.chat("/api/agent/chat", named(name))
 		if a.HTTP != http.StatusBadRequest || a.Error.Class != "ValidationError" ||
 			a.Error.Field != "toolDefinitions/0/name" {
-			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
+			t.Errorf("%s: %d %s; want a.HTTP %v, a.Error.Class “ValidationError”, a.Error.Field "+
+				"“toolDefinitions/0/name”",
+				name, a.HTTP, a.Body, http.StatusBadRequest)
 		}
 	}
 	if a := w.chat("/api/agent/chat", named("gmail_send_button")); a.HTTP != http.StatusOK {
-		t.Errorf("%d %s", a.HTTP, a.Body)
+		t.Errorf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusOK)
 	}
 }
 

@@ -120,7 +120,7 @@ func TestModelChoiceOfChat(t *testing.T) {
 		t.Errorf("asked %s: %d %s", asked, a.HTTP, a.Body)
 	}
 	if a := next(`,"model":"gemini-b"`); a.HTTP != http.StatusOK {
-		t.Errorf("%d %s", a.HTTP, a.Body)
+		t.Errorf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusOK)
 	}
 	a := next(`,"model":"gemini-a"`)
 	holds(t, "the refusal", string(a.Body), `"field":"model"`, "gemini-b")

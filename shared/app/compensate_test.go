@@ -95,7 +95,9 @@ func TestCompensateEvent(t *testing.T) {
 		done := m.run(a.RunID)
 		if m.event()["status"] != "cancelled" || m.event()["told"] != "all" || done.Status != "completed" ||
 			!strings.Contains(done.Summary, "Deleted the event “Lunch”") {
-			t.Errorf("%v, %s", m.event(), done.Body)
+			t.Errorf("%v, %s; want m.event()[\"status\"] “cancelled”, m.event()[\"told\"] “all”, "+
+				"done.Status “completed”, done.Summary with “Deleted the event “Lunch””",
+				m.event(), done.Body)
 		}
 		if got := m.compensation(); got.Status != run.TakenBack || got.RunID != a.RunID || got.At.IsZero() {
 			t.Errorf("when it is done: %+v", got)
@@ -178,7 +180,7 @@ func TestCompensateFromSeveralTabs(t *testing.T) {
 				a, err := m.Call(t.Context(), "ana", "POST", "/api/agent/runs/"+m.runID+"/compensate",
 					`{"actionId":"`+m.actionID+`"}`)
 				if err != nil || a.HTTP != http.StatusOK {
-					t.Errorf("%v %d %s", err, a.HTTP, a.Body)
+					t.Errorf("%v %d %s; want a.HTTP %v", err, a.HTTP, a.Body, http.StatusOK)
 				}
 				ids[i] = a.RunID
 			})
@@ -191,7 +193,7 @@ func TestCompensateFromSeveralTabs(t *testing.T) {
 		w.wants("the yes", m.decide(m.card(), "approve_once"), http.StatusOK, "")
 		m.deliver()
 		if m.event()["status"] != "cancelled" {
-			t.Errorf("%v", m.event())
+			t.Errorf("%v; want m.event()[\"status\"] “cancelled”", m.event())
 		}
 	})
 }
@@ -254,7 +256,7 @@ func TestCompensateAsShown(t *testing.T) {
 	w.wants("the yes", m.decide(m.card(), "approve_once"), http.StatusOK, "")
 	w.deliver()
 	if m.event()["status"] != "cancelled" {
-		t.Errorf("%v", m.event())
+		t.Errorf("%v; want m.event()[\"status\"] “cancelled”", m.event())
 	}
 }
 
@@ -277,10 +279,11 @@ func TestCompensateChangedEvent(t *testing.T) {
 	w.deliver()
 	if done := m.run(a.RunID); m.event()["status"] != "cancelled" ||
 		!strings.Contains(done.Summary, "Deleted the event “Dinner”") {
-		t.Errorf("%v, %s", m.event(), done.Body)
+		t.Errorf("%v, %s; want m.event()[\"status\"] “cancelled”, done.Summary with “Deleted the event “Dinner””",
+			m.event(), done.Body)
 	}
 	m.verifies(a.RunID)
 	if got := m.compensation(); got.Status != run.TakenBack {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v; want got.Status %v", got, run.TakenBack)
 	}
 }

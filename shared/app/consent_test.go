@@ -128,7 +128,7 @@ func TestConsentOfDisabledUser(t *testing.T) {
 			}
 			if status, said := w.comeBack(address, work,
 				http.Header{"Cookie": {cookie.Name + "=" + cookie.Value}}); status != http.StatusUnauthorized {
-				t.Errorf("%d %s", status, said)
+				t.Errorf("%d %s; want status %v", status, said, http.StatusUnauthorized)
 			}
 			if _, err := w.App.API.Records.SetDisabled(t.Context(), "ana", false); err != nil {
 				t.Fatal(err)
@@ -181,7 +181,9 @@ func TestConsentDeclined(t *testing.T) {
 	for _, accept := range []string{"", "*/*", "application/json"} {
 		if res := back(accept); res.StatusCode != http.StatusForbidden ||
 			!strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
-			t.Errorf("%q: %d %s", accept, res.StatusCode, res.Header.Get("Content-Type"))
+			t.Errorf("%q: %d %s; want res.StatusCode %v, res.Header.Get(\"Content-Type\") that begins with "+
+				"“application/json”",
+				accept, res.StatusCode, res.Header.Get("Content-Type"), http.StatusForbidden)
 		}
 	}
 	if w.account() != testkit.Address(home) {

@@ -60,7 +60,7 @@ func TestContext(t *testing.T) {
 			"Its head commit: " + w.GitHub.View()[0].Branches["main"]},
 		"older": {"Use tabs."}} {
 		if status, body := start(repo); status != http.StatusAccepted {
-			t.Fatalf("%d %s", status, body)
+			t.Fatalf("%d %s; want status %v", status, body, http.StatusAccepted)
 		}
 		w.deliver()
 		for _, one := range words {
@@ -95,7 +95,7 @@ func TestContextOnEmulate(t *testing.T) {
 		`{"prompt":"mend the link","repoUrl":"%s/%s/site","deadline":%q}`, base, emulate.GitHubUser,
 		time.Now().Add(time.Hour).Format(time.RFC3339)))
 	if a.HTTP != http.StatusAccepted {
-		t.Fatalf("%d %s", a.HTTP, a.Body)
+		t.Fatalf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusAccepted)
 	}
 	w.deliver()
 	mu.Lock()

@@ -169,7 +169,7 @@ func (c *counter) approved(turn fakegemini.Turn) {
 	}
 	c.does("approvals-resolve", func() {
 		if yes, err := c.Resolve(c.t.Context(), "ana", a.Approvals[0], "approve_once"); err != nil || yes.HTTP != 200 {
-			c.t.Fatalf("%v %s", err, yes.Body)
+			c.t.Fatalf("%v %s; want yes.HTTP 200", err, yes.Body)
 		}
 	})
 	for i, m := range c.taken() {

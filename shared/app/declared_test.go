@@ -56,7 +56,7 @@ func TestAgentsInFiles(t *testing.T) {
 		t.Run("a tool of others", func(t *testing.T) {
 			w.mail()
 			if r := w.askOf("shop"); len(r.Actions) != 1 || r.Actions[0].ErrorReason != "unknown_tool" {
-				t.Errorf("%s", r.Body)
+				t.Errorf("%s; want len(r.Actions) 1, r.Actions[0].ErrorReason “unknown_tool”", r.Body)
 			}
 		})
 		for tool, sent := range map[string]int{"action_look": 1, "action_cart_note": 1} {
@@ -65,7 +65,8 @@ func TestAgentsInFiles(t *testing.T) {
 				before := len(e.requests())
 				r := w.askOf("shop")
 				if r.Status != "awaiting_confirmation" || len(e.requests()) != before {
-					t.Fatalf("%s, %v", r.Body, e.requests())
+					t.Fatalf("%s, %v; want r.Status “awaiting_confirmation”, len(e.requests()) %v",
+						r.Body, e.requests(), before)
 				}
 				if got := w.approve(r); got.Status != "completed" || len(e.requests()) != before+sent {
 					t.Errorf("%s, %v", got.Body, e.requests())
@@ -83,7 +84,7 @@ func TestAgentsInFiles(t *testing.T) {
 			}
 			w.deliver()
 			if got := w.call("GET", "/api/agent/runs/"+r.RunID, ""); got.Status != "failed" {
-				t.Errorf("%s", got.Body)
+				t.Errorf("%s; want got.Status “failed”", got.Body)
 			}
 		})
 		if a := w.call("POST", "/api/agent/run", `{"prompt":"x","agent":"butler"}`); a.HTTP != http.StatusNotFound {
@@ -100,7 +101,7 @@ func told(t *testing.T, w *proved) {
 		return fakegemini.Turn{Text: "Hello."}
 	})
 	if r := w.askOf("concierge"); r.Status != "completed" || !strings.Contains(string(r.Body), `"agent":"concierge"`) {
-		t.Fatalf("%s", r.Body)
+		t.Fatalf("%s; want r.Status “completed”, r.Body with %q", r.Body, `"agent":"concierge"`)
 	}
 	if len(asked) != 1 || len(asked[0].Tools) != 1 || asked[0].Tools[0].Name != "calendar_event_create" ||
 		!strings.HasPrefix(asked[0].System, "You are the concierge.\n\nThe run began at ") ||

@@ -61,7 +61,7 @@ func (w *proved) ask() testkit.Answer {
 	w.t.Helper()
 	a := w.call("POST", "/api/agent/run", `{"prompt":"please do it"}`)
 	if a.HTTP != http.StatusOK {
-		w.t.Fatalf("%d %s", a.HTTP, a.Body)
+		w.t.Fatalf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusOK)
 	}
 	return a
 }
@@ -71,7 +71,7 @@ func (w *proved) approve(r testkit.Answer) testkit.Answer {
 	w.t.Helper()
 	for _, a := range r.Approvals {
 		if got, err := w.Resolve(w.t.Context(), "ana", a, "approve_once"); err != nil || got.HTTP != http.StatusOK {
-			w.t.Fatalf("%v %s", err, got.Body)
+			w.t.Fatalf("%v %s; want got.HTTP %v", err, got.Body, http.StatusOK)
 		}
 	}
 	w.deliver()

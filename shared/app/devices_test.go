@@ -91,7 +91,7 @@ func (w onDevices) call(uid, method, path, body string, status int, into any) {
 	w.T.Helper()
 	a, err := w.Call(w.Context(), uid, method, path, body)
 	if err != nil || a.HTTP != status {
-		w.T.Fatalf("%s %s: %v, %d %s", method, path, err, a.HTTP, a.Body)
+		w.T.Fatalf("%s %s: %v, %d %s; want a.HTTP %v", method, path, err, a.HTTP, a.Body, status)
 	}
 	if err := json.Unmarshal(a.Body, into); err != nil {
 		w.T.Fatal(err)
@@ -229,7 +229,7 @@ func TestDevicesOfUser(t *testing.T) {
 	}
 	key, ids := w.ids("ana")
 	if key != w.key || len(ids) != 1 {
-		t.Errorf("%s, %v", key, ids)
+		t.Errorf("%s, %v; want key %v, len(ids) 1", key, ids, w.key)
 	}
 	var removed struct{ Existed bool }
 	w.call("bob", "DELETE", "/api/agent/push-subscriptions/"+firstID, "", 200, &removed)
@@ -253,7 +253,7 @@ func TestDevicesOfUser(t *testing.T) {
 		var refused struct{ Error struct{ Field string } }
 		w.call("ana", "POST", "/api/agent/push-subscriptions", body, 400, &refused)
 		if refused.Error.Field != field {
-			t.Errorf("%s: %+v", body, refused)
+			t.Errorf("%s: %+v; want refused.Error.Field %v", body, refused, field)
 		}
 	}
 }
@@ -267,6 +267,6 @@ func TestDevicesWithoutKey(t *testing.T) {
 	}
 	a, err = w.Call(t.Context(), "ana", "POST", "/api/agent/push-subscriptions", `{"endpoint":"","keys":{}}`)
 	if err != nil || a.HTTP != 409 || !strings.Contains(string(a.Body), "not_applicable") {
-		t.Errorf("%v: %d %s", err, a.HTTP, a.Body)
+		t.Errorf("%v: %d %s; want a.HTTP 409, a.Body with “not_applicable”", err, a.HTTP, a.Body)
 	}
 }

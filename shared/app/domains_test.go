@@ -24,7 +24,7 @@ func TestAllowedDomains(t *testing.T) {
 	}
 	asked := w.with(anas, "POST", runPath, ask)
 	if asked.HTTP != http.StatusOK || len(asked.Approvals) != 1 {
-		t.Fatalf("%d %s", asked.HTTP, asked.Body)
+		t.Fatalf("%d %s; want asked.HTTP %v, len(asked.Approvals) 1", asked.HTTP, asked.Body, http.StatusOK)
 	}
 	card := asked.Approvals[0]
 	decide := `{"approvalId":"` + card.ApprovalID + `","decision":"approve_once","argsHash":"` + card.ArgsHash + `"}`
@@ -73,11 +73,11 @@ func TestAllowedDomains(t *testing.T) {
 	} {
 		if a := w.with(claims, "GET", "/api/agent/approvals/pending", ""); a.HTTP != http.StatusOK ||
 			len(a.Approvals) != 1 {
-			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
+			t.Errorf("%s: %d %s; want a.HTTP %v, len(a.Approvals) 1", name, a.HTTP, a.Body, http.StatusOK)
 		}
 		if a := w.with(claims, "GET", path.Replace("/api/agent/runs/{runId}"),
 			""); a.Status != "awaiting_confirmation" {
-			t.Errorf("%s: %d %s", name, a.HTTP, a.Body)
+			t.Errorf("%s: %d %s; want a.Status “awaiting_confirmation”", name, a.HTTP, a.Body)
 		}
 	}
 	capitals := map[string]any{"email": "ana@B.EXAMPLE", "email_verified": true}

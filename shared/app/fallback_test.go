@@ -36,7 +36,8 @@ func TestFallbackModels(t *testing.T) {
 	v := w.call("GET", "/api/agent/runs/"+a.RunID, "")
 	if v.Status != "completed" || !strings.Contains(string(v.Body), "It is sent.") ||
 		!strings.Contains(string(v.Body), `"modelName":"gemini-a"`) {
-		t.Errorf("%d %s", v.HTTP, v.Body)
+		t.Errorf("%d %s; want v.Status “completed”, v.Body with “It is sent.”, v.Body with %q",
+			v.HTTP, v.Body, `"modelName":"gemini-a"`)
 	}
 
 	asked = nil

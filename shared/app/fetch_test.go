@@ -79,7 +79,7 @@ func TestWebFetchPrivateAddress(t *testing.T) {
 		w.SetModel(testkit.Wants("web_fetch", map[string]string{"url": u}))
 		a := w.call("POST", "/api/agent/run", `{"prompt":"please read `+u+`","agent":"reader"}`)
 		if len(a.Actions) != 1 || a.Actions[0].ErrorCode != "PolicyError" {
-			t.Errorf("%s: %s", u, a.Body)
+			t.Errorf("%s: %s; want len(a.Actions) 1, a.Actions[0].ErrorCode “PolicyError”", u, a.Body)
 		}
 	}
 	if got := internet.Reached(); !slices.Equal(got, []string{fakeweb.Public + ":443"}) {
@@ -189,7 +189,7 @@ func TestWebFetchAddressOfEarlierAnswer(t *testing.T) {
 		a := w.call("POST", "/api/agent/run", `{"prompt":"when is the harbour open?","agent":"reader"}`)
 		a = w.call("POST", "/api/agent/run", `{"prompt":"read that page","agent":"reader","threadId":"`+a.ThreadID+`"}`)
 		if a.Status != want {
-			t.Errorf("%s: %s", url, a.Body)
+			t.Errorf("%s: %s; want a.Status %v", url, a.Body, want)
 		}
 	}
 }

@@ -308,7 +308,8 @@ func TestUploadsRefused(t *testing.T) {
 			body, kind := form(t, c.field, c.name, c.data)
 			a := w.as("ana", "/api/agent/files", body, "Content-Type", kind)
 			if a.HTTP != http.StatusBadRequest || a.Error.Field != c.want {
-				t.Errorf("%s: %d %s", what, a.HTTP, a.Body)
+				t.Errorf("%s: %d %s; want a.HTTP %v, a.Error.Field %v",
+					what, a.HTTP, a.Body, http.StatusBadRequest, c.want)
 			}
 		}
 		body, kind := form(t, "file", "a.txt", []byte("a"))
@@ -357,9 +358,10 @@ func TestFilesWithoutBucket(t *testing.T) {
 	}
 	a, err := c(t.Context(), "POST", "/api/agent/files", body, "Content-Type", kind)
 	if err != nil || a.HTTP != http.StatusNotImplemented || a.Error.Class != "PolicyError" {
-		t.Errorf("%d %s, %v", a.HTTP, a.Body, err)
+		t.Errorf("%d %s, %v; want a.HTTP %v, a.Error.Class “PolicyError”",
+			a.HTTP, a.Body, err, http.StatusNotImplemented)
 	}
 	if a := w.call("POST", runPath, `{"prompt":"x","attachments":[{"name":"a.txt","data":"YQ=="}]}`); a.HTTP != 200 {
-		t.Errorf("%d %s", a.HTTP, a.Body)
+		t.Errorf("%d %s; want a.HTTP 200", a.HTTP, a.Body)
 	}
 }

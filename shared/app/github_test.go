@@ -29,7 +29,7 @@ func (w linked) beginGitHub(uid string) (page, cookie string) {
 	a, err := w.Call(w.t.Context(), uid, "POST", onGitHub, `{"returnTo":"/#/accounts"}`)
 	var consent struct{ URL string }
 	if err = errors.Join(err, json.Unmarshal(a.Body, &consent)); err != nil || a.HTTP != http.StatusOK {
-		w.t.Fatalf("%v: %d %s", err, a.HTTP, a.Body)
+		w.t.Fatalf("%v: %d %s; want a.HTTP %v", err, a.HTTP, a.Body, http.StatusOK)
 	}
 	cookie, _, _ = strings.Cut(a.Header.Get("Set-Cookie"), ";")
 	return consent.URL, cookie
@@ -75,7 +75,7 @@ func (w linked) logins(uid string) string {
 	}
 	if err = errors.Join(err, json.Unmarshal(a.Body, &list)); err != nil ||
 		!slices.Equal(list.Providers, []string{"google", "github"}) {
-		w.t.Fatalf("%v: %s", err, a.Body)
+		w.t.Fatalf("%v: %s; want list.Providers %v", err, a.Body, []string{"google", "github"})
 	}
 	all := ""
 	for _, c := range list.Connections {
@@ -116,7 +116,7 @@ func TestGitHubLink(t *testing.T) {
 		}
 		page, cookie := w.beginGitHub("ana")
 		if status, said := w.back(w.agree(page, "ana-codes"), cookie); status != http.StatusSeeOther {
-			t.Fatalf("%d %s", status, said)
+			t.Fatalf("%d %s; want status %v", status, said, http.StatusSeeOther)
 		}
 		w.linkGitHub("ben", "ben-codes")
 		for uid, want := range map[string]string{"ana": "ana-codes", "ben": "ben-codes"} {
@@ -131,7 +131,7 @@ func TestGitHubLink(t *testing.T) {
 		for range 2 { // none is left the second time
 			if a := w.call("DELETE", onGitHub, ""); a.HTTP != http.StatusOK ||
 				!strings.Contains(string(a.Body), `"revoked":`) {
-				t.Errorf("%d %s", a.HTTP, a.Body)
+				t.Errorf("%d %s; want a.HTTP %v, a.Body with %q", a.HTTP, a.Body, http.StatusOK, `"revoked":`)
 			}
 		}
 		if w.logins("ana") != "" || w.logins("ben") != "ben-codes" || w.account() != testkit.Address(home) {
@@ -164,7 +164,8 @@ func TestGitHubConsentOfOtherUser(t *testing.T) {
 		"no cookie":         {w.agree(mallory, "mallory"), "", "ValidationError state"},
 	} {
 		if status, said := w.back(c.q, c.cookie); status != http.StatusBadRequest || !strings.HasPrefix(said, c.says) {
-			t.Errorf("%s: %d %s", name, status, said)
+			t.Errorf("%s: %d %s; want status %v, said that begins with %q",
+				name, status, said, http.StatusBadRequest, c.says)
 		}
 	}
 	page, cookie = w.beginGitHub("ana")
@@ -223,7 +224,7 @@ func TestGitHubRelinkAfterRevocation(t *testing.T) {
 		w.GitHubApp.RevokeAll("ana-codes")
 		for range 2 {
 			if _, err := w.acts("ana"); !fault.Is(err, fault.Auth, fault.CodeReauth) {
-				t.Errorf("got %v", err)
+				t.Errorf("got %v; want error %v %v", err, fault.Auth, fault.CodeReauth)
 			}
 		}
 		if got := w.logins("ana"); got != "ana-codes broken" {
@@ -260,11 +261,11 @@ func TestGitHubWithoutApp(t *testing.T) {
 	w := newLinked(t, "GITHUB_CLIENT_ID=", "GITHUB_CLIENT_SECRET=")
 	for method, path := range map[string]string{"POST": onGitHub, "DELETE": onGitHub, "GET": onGitHub + "/callback"} {
 		if a := w.call(method, path, `{}`); a.HTTP != http.StatusConflict {
-			t.Errorf("%s: %d %s", method, a.HTTP, a.Body)
+			t.Errorf("%s: %d %s; want a.HTTP %v", method, a.HTTP, a.Body, http.StatusConflict)
 		}
 	}
 	if a := w.call("GET", "/api/agent/connections", ""); !strings.Contains(string(a.Body), `"providers":["google"]`) {
-		t.Errorf("%s", a.Body)
+		t.Errorf("a.Body is %s; want with %q", a.Body, `"providers":["google"]`)
 	}
 }
 

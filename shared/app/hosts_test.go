@@ -133,7 +133,7 @@ func TestHostOfOtherUser(t *testing.T) {
 				strings.Repeat("b", 26))} {
 			a, err := eve(t.Context(), r[0], at.Replace(r[1]), at.Replace(r[2]))
 			if err != nil || a.HTTP != http.StatusNotFound {
-				t.Fatalf("%s %s: %v %d %s", r[0], r[1], err, a.HTTP, a.Body)
+				t.Fatalf("%s %s: %v %d %s; want a.HTTP %v", r[0], r[1], err, a.HTTP, a.Body, http.StatusNotFound)
 			}
 			answers = append(answers, strings.Replace(string(a.Body), a.Error.RequestID, "", 1))
 		}
@@ -165,7 +165,7 @@ func TestTerminalKeptDuringRun(t *testing.T) {
 	}
 	h.breaks(asked.RunID)
 	if a, err := h.as("ana").Cancel(t.Context(), asked.RunID); err != nil || a.HTTP != http.StatusOK {
-		t.Fatalf("%v %d %s", err, a.HTTP, a.Body)
+		t.Fatalf("%v %d %s; want a.HTTP %v", err, a.HTTP, a.Body, http.StatusOK)
 	}
 	h.deliver()
 	if a := h.call("DELETE", "/api/agent/hosts/"+h.host, ""); a.HTTP != http.StatusOK {

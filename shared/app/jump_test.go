@@ -102,7 +102,7 @@ func TestJumpRefused(t *testing.T) {
 	status, answer := j.call("POST", "", `{"name":"x","host":"web.example.com","username":"ana","jump":"`+last+
 		`","auth":{"kind":"generated"},"hostKeys":[`+inJSON(t, remote.HostKey(s.HostKeys()[0]))+`]}`)
 	if status != 400 || !strings.Contains(answer, `"field":"jump"`) {
-		t.Errorf("%d %s", status, answer)
+		t.Errorf("%d %s; want status 400, answer with %q", status, answer, `"field":"jump"`)
 	}
 }
 
@@ -170,7 +170,8 @@ func TestJumpCommand(t *testing.T) {
 		return got.Status == "completed"
 	})
 	if h.witness() != "begun\nover\n" || !strings.Contains(h.steps(got), "begun\nover") {
-		t.Errorf("%q: %s", h.witness(), h.steps(got))
+		t.Errorf("%q: %s; want h.witness() %q, h.steps(got) with %q",
+			h.witness(), h.steps(got), "begun\nover\n", "begun\nover")
 	}
 	if n := strings.Count(gate.Log(), "Accepted publickey"); n < 2 {
 		t.Errorf("the gate was used by %d logins:\n%s", n, gate.Log())

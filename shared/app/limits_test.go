@@ -119,7 +119,7 @@ func (w *timed) refused(a testkit.Answer, code string) time.Duration {
 func (w *timed) done(a testkit.Answer) {
 	w.t.Helper()
 	if a.HTTP != http.StatusOK {
-		w.t.Fatalf("%d %s", a.HTTP, a.Body)
+		w.t.Fatalf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusOK)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestLimitsUnderRace(t *testing.T) {
 						if a := w.as("ana", path, body); a.HTTP == http.StatusOK {
 							passed.Add(1)
 						} else if a.HTTP != http.StatusTooManyRequests {
-							t.Errorf("%d %s", a.HTTP, a.Body)
+							t.Errorf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusTooManyRequests)
 						}
 					})
 				}
@@ -266,7 +266,7 @@ func TestCalledActionsWithinAMinute(t *testing.T) {
 	w := withActions(t, newEndpoint(t), "MAX_RUNS_PER_MINUTE=2", "MAX_MODEL_CALLS_PER_DAY=1")
 	for range 2 {
 		if a, _ := w.act("cart.add", `{"id":"mug"}`); a.HTTP != http.StatusOK {
-			t.Fatalf("%d %s", a.HTTP, a.Body)
+			t.Fatalf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusOK)
 		}
 	}
 	if a, _ := w.act("cart.add", `{"id":"mug"}`); a.HTTP != http.StatusTooManyRequests ||
@@ -275,7 +275,7 @@ func TestCalledActionsWithinAMinute(t *testing.T) {
 	}
 	for range 5 {
 		if a, _ := w.act("look", `{"id":"mug"}`); a.HTTP != http.StatusOK {
-			t.Fatalf("%d %s", a.HTTP, a.Body)
+			t.Fatalf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusOK)
 		}
 	}
 }
@@ -297,7 +297,7 @@ func TestLimitAlwaysAllowedPerDay(t *testing.T) {
 			got, err := testkit.Connect(nil, w.Base, w.signIn("ana")).Resolve(t.Context(), a.Approvals[0],
 				"approve_and_always_allow_recipient")
 			if err != nil || got.HTTP != http.StatusOK {
-				t.Fatalf("%v %s", err, got.Body)
+				t.Fatalf("%v %s; want got.HTTP %v", err, got.Body, http.StatusOK)
 			}
 			w.deliver()
 		}

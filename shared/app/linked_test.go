@@ -51,7 +51,9 @@ func TestLinkChangedDuringDraft(t *testing.T) {
 				}
 				if err != nil || len(v.Actions) != 1 || v.Actions[0].Status != "failed" ||
 					string(v.Actions[0].ErrorReason) != c.code {
-					t.Errorf("%+v, %v", v.Actions[0], err)
+					t.Errorf("%+v, %v; want len(v.Actions) 1, v.Actions[0].Status “failed”, "+
+						"v.Actions[0].ErrorReason %v",
+						v.Actions[0], err, c.code)
 				}
 				if got := w.carriedOut(); got != "" {
 					t.Errorf("done in %q", got)
@@ -89,7 +91,7 @@ func TestLinkRemovedWithCachedToken(t *testing.T) {
 				}
 				w.deliver()
 				if a := w.run(r.RunID); len(a.Actions) != 1 || a.Actions[0].ErrorReason != "reauth_required" {
-					t.Errorf("%s", a.Body)
+					t.Errorf("%s; want len(a.Actions) 1, a.Actions[0].ErrorReason “reauth_required”", a.Body)
 				}
 				w.link(work)
 				approved()
@@ -116,7 +118,7 @@ func TestLinkAddedDuringRun(t *testing.T) {
 			return mails(r)
 		})
 		if r := w.ask(); r.Status != "awaiting_confirmation" {
-			t.Fatalf("%s", r.Body)
+			t.Fatalf("%s; want r.Status “awaiting_confirmation”", r.Body)
 		}
 		if got := w.card().from; got != testkit.Address(work) {
 			t.Errorf("the card is from %q", got)

@@ -112,11 +112,12 @@ func TestMCPOAuthWithoutIssuer(t *testing.T) {
 	for _, path := range []string{metadata, metadata + "/mcp"} {
 		if a, err := testkit.Connect(nil, w.Base, "")(t.Context(), "GET", path, ""); err != nil ||
 			a.HTTP != http.StatusNotFound {
-			t.Errorf("%s: %v, %d %s", path, err, a.HTTP, a.Body)
+			t.Errorf("%s: %v, %d %s; want a.HTTP %v", path, err, a.HTTP, a.Body, http.StatusNotFound)
 		}
 	}
 	if a := w.asks(w.access(nil), listTools); a.HTTP != http.StatusUnauthorized ||
 		a.Header.Get("WWW-Authenticate") != `Bearer realm="countersign"` {
-		t.Errorf("%d %s, %s", a.HTTP, a.Body, a.Header.Get("WWW-Authenticate"))
+		t.Errorf("%d %s, %s; want a.HTTP %v, a.Header.Get(\"WWW-Authenticate\") %q",
+			a.HTTP, a.Body, a.Header.Get("WWW-Authenticate"), http.StatusUnauthorized, `Bearer realm="countersign"`)
 	}
 }

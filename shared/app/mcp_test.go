@@ -140,7 +140,8 @@ func TestAgentsWriteListsAsTexts(t *testing.T) {
 			}
 			if card := g.card(); got.Status != "awaiting_confirmation" ||
 				!strings.Contains(string(card.Args), `"to":["ken@example.org"]`) {
-				t.Errorf("%+v, %s", got, card.Args)
+				t.Errorf("%+v, %s; want got.Status “awaiting_confirmation”, card.Args with %q",
+					got, card.Args, `"to":["ken@example.org"]`)
 			}
 			g.decides(g.card(), "reject", http.StatusOK)
 		})
@@ -266,7 +267,7 @@ func TestMCPFromPage(t *testing.T) {
 	asked, err := testkit.Connect(nil, w.Base, "")(t.Context(), "OPTIONS", "/mcp", "", "Origin", "https://chat.example",
 		"Access-Control-Request-Method", "POST")
 	if err != nil || asked.HTTP != http.StatusNoContent {
-		t.Fatalf("%v, %d %s", err, asked.HTTP, asked.Body)
+		t.Fatalf("%v, %d %s; want asked.HTTP %v", err, asked.HTTP, asked.Body, http.StatusNoContent)
 	}
 	allowed := strings.Split(asked.Header.Get("Access-Control-Allow-Headers"), ", ")
 	sent.Set("Authorization", "")
@@ -419,7 +420,8 @@ func TestTokensOfAgentsOpenNothingElse(t *testing.T) {
 			}
 			path := strings.NewReplacer("{runId}", "abcdefghijklmnop", "{", "", "}", "").Replace(r.Path)
 			if a, err := send(t.Context(), r.Method, path, `{}`); err != nil || a.HTTP != http.StatusUnauthorized {
-				t.Errorf("%s %s: %v, %d %s", r.Method, r.Path, err, a.HTTP, a.Body)
+				t.Errorf("%s %s: %v, %d %s; want a.HTTP %v",
+					r.Method, r.Path, err, a.HTTP, a.Body, http.StatusUnauthorized)
 			}
 		}
 	}
@@ -438,7 +440,7 @@ func TestTokensOfAgentsOpenNothingElse(t *testing.T) {
 		}
 	}
 	if a := w.call("DELETE", "/api/agent/tokens/"+g.tokenID, ""); a.HTTP != http.StatusOK {
-		t.Fatalf("%d %s", a.HTTP, a.Body)
+		t.Fatalf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusOK)
 	}
 	if a, err := send(t.Context(), "POST", "/mcp", list); err != nil || a.HTTP != http.StatusUnauthorized {
 		t.Errorf("after it was taken back: %v, %d %s", err, a.HTTP, a.Body)
@@ -455,7 +457,7 @@ func TestMCPTokenOfDisabledUser(t *testing.T) {
 	}
 	a, err := testkit.Connect(nil, w.Base, g.token)(t.Context(), "POST", "/mcp", `{}`)
 	if err != nil || a.HTTP != http.StatusUnauthorized {
-		t.Errorf("%v, %d %s", err, a.HTTP, a.Body)
+		t.Errorf("%v, %d %s; want a.HTTP %v", err, a.HTTP, a.Body, http.StatusUnauthorized)
 	}
 }
 
@@ -467,7 +469,7 @@ func TestNamesOfAgents(t *testing.T) {
 	for _, name := range []string{``, ` `, `a\nb`, `a\u202eb`, ` a`, `my EDITOR`, strings.Repeat("x", 61)} {
 		if a := w.call("POST", "/api/agent/tokens", `{"name":"`+name+`"}`); a.HTTP != http.StatusBadRequest ||
 			a.Error.Field != "name" {
-			t.Errorf("%q: %d %s", name, a.HTTP, a.Body)
+			t.Errorf("%q: %d %s; want a.HTTP %v, a.Error.Field “name”", name, a.HTTP, a.Body, http.StatusBadRequest)
 		}
 	}
 	var list struct {

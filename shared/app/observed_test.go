@@ -124,7 +124,7 @@ func (w *proved) decode(method, path string, into any) {
 	w.t.Helper()
 	a := w.call(method, path, "")
 	if err := json.Unmarshal(a.Body, into); err != nil || a.HTTP != 200 {
-		w.t.Fatalf("%v %d %s", err, a.HTTP, a.Body)
+		w.t.Fatalf("%v %d %s; want a.HTTP 200", err, a.HTTP, a.Body)
 	}
 }
 

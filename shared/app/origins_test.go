@@ -103,7 +103,7 @@ func TestOriginsOfActions(t *testing.T) {
 				}
 				asks := strings.Contains(string(a.Body), "mug") && strings.Contains(string(a.Body), "approv")
 				if a.HTTP != http.StatusOK || asks != c.waits {
-					t.Errorf("%s: %d %s", path, a.HTTP, a.Body)
+					t.Errorf("%s: %d %s; want a.HTTP %v, asks %v", path, a.HTTP, a.Body, http.StatusOK, c.waits)
 				}
 			}
 		})

@@ -172,7 +172,7 @@ func (w *proved) decide(r testkit.Answer, decision string) {
 		w.t.Fatalf("%d approvals wait: %s", len(r.Approvals), r.Body)
 	}
 	if got, err := w.Resolve(w.t.Context(), "ana", r.Approvals[0], decision); err != nil || got.HTTP != 200 {
-		w.t.Fatalf("%v %s", err, got.Body)
+		w.t.Fatalf("%v %s; want got.HTTP 200", err, got.Body)
 	}
 }
 

@@ -41,7 +41,7 @@ func (w *proved) reads(uid, tool string, args any) (testkit.Answer, string) {
 	})
 	a, err := w.Call(w.t.Context(), uid, "POST", "/api/agent/run", `{"prompt":"What is on then?"}`)
 	if err != nil || a.HTTP != http.StatusOK || len(a.Approvals) != 0 {
-		w.t.Fatalf("%d %s, %v", a.HTTP, a.Body, err)
+		w.t.Fatalf("%d %s, %v; want a.HTTP %v, len(a.Approvals) 0", a.HTTP, a.Body, err, http.StatusOK)
 	}
 	return a, told
 }
@@ -174,7 +174,7 @@ func TestMailSearchOffByDefault(t *testing.T) {
 	w := deploy(t)
 	r, _ := w.reads("ana", gmail.Search, map[string]any{"query": "4711"})
 	if a := r.Actions[0]; a.ErrorReason != "unknown_tool" {
-		t.Errorf("%+v", a)
+		t.Errorf("%+v; want a.ErrorReason “unknown_tool”", a)
 	}
 	for path, body := range map[string]string{"GET /api/agent/agents": "",
 		"POST /api/agent/connections/google": `{"tools":["gmail_search"]}`} {
@@ -275,7 +275,7 @@ func carriesNothing(t *testing.T, w *proved, read fakegemini.Call, origin string
 	asked := does("", own)
 	if a, err := w.Resolve(t.Context(), "ana", asked.Approvals[0], "approve_and_always_allow_recipient"); err != nil ||
 		a.HTTP != http.StatusOK {
-		t.Fatalf("%s, %v", a.Body, err)
+		t.Fatalf("%s, %v; want a.HTTP %v", a.Body, err, http.StatusOK)
 	}
 	w.deliver()
 	if r := does("", read, own); r.Status != "completed" || len(w.Google.Messages()) != 2 {
@@ -284,14 +284,15 @@ func carriesNothing(t *testing.T, w *proved, read fakegemini.Call, origin string
 	tainted := func(origin string, r testkit.Answer) {
 		t.Helper()
 		if r.Status != "awaiting_confirmation" || len(r.Approvals) != 1 || len(w.Google.Messages()) != 2 {
-			t.Fatalf("%s: %s", origin, r.Body)
+			t.Fatalf("%s: %s; want r.Status “awaiting_confirmation”, len(r.Approvals) 1, len(w.Google.Messages()) 2",
+				origin, r.Body)
 		}
 		pending := w.call("GET", "/api/agent/approvals/pending", "")
 		if want := `"findings":[{"reason":"copied","origin":"` + origin; !strings.Contains(string(pending.Body), want) {
 			t.Errorf("%s: the card lacks %s: %s", origin, want, pending.Body)
 		}
 		if a, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "reject"); err != nil || a.HTTP != http.StatusOK {
-			t.Fatalf("%s, %v", a.Body, err)
+			t.Fatalf("%s, %v; want a.HTTP %v", a.Body, err, http.StatusOK)
 		}
 		w.deliver()
 	}

@@ -23,7 +23,7 @@ func (w *proved) keys() receipt.Keys {
 	a := w.call("GET", "/.well-known/jwks.json", "")
 	keys, err := receipt.ParseKeys(a.Body)
 	if err != nil || a.HTTP != http.StatusOK {
-		w.t.Fatalf("%d %v %s", a.HTTP, err, a.Body)
+		w.t.Fatalf("%d %v %s; want a.HTTP %v", a.HTTP, err, a.Body, http.StatusOK)
 	}
 	return keys
 }
@@ -39,7 +39,7 @@ func takeReceipt(t *testing.T) (w linked, runID, threadID string, file []byte) {
 	w.deliver()
 	a := w.call("GET", "/api/agent/runs/"+asked.RunID+"/receipt", "")
 	if a.HTTP != http.StatusOK {
-		t.Fatalf("%d %s", a.HTTP, a.Body)
+		t.Fatalf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusOK)
 	}
 	return w, asked.RunID, asked.ThreadID, a.Body
 }
@@ -47,7 +47,7 @@ func takeReceipt(t *testing.T) (w linked, runID, threadID string, file []byte) {
 func TestReceiptContents(t *testing.T) {
 	w, runID, threadID, file := takeReceipt(t)
 	if got, why := receipt.Verify(file, w.keys()); got != receipt.True {
-		t.Fatalf("%s: %s", got, why)
+		t.Fatalf("%s: %s; want got %v", got, why, receipt.True)
 	}
 	var f receipt.File
 	var r receipt.Receipt
@@ -75,7 +75,7 @@ func TestReceiptContents(t *testing.T) {
 		t.Errorf("another user: %v %d", err, other.HTTP)
 	}
 	if a := w.call("DELETE", "/api/agent/threads/"+threadID, ""); a.HTTP != http.StatusOK {
-		t.Fatalf("%d %s", a.HTTP, a.Body)
+		t.Fatalf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusOK)
 	}
 	if a := w.call("GET", "/api/agent/runs/"+runID+"/receipt", ""); a.HTTP != http.StatusNotFound {
 		t.Errorf("of a deleted run: %d %s", a.HTTP, a.Body)
@@ -159,7 +159,7 @@ func TestReceiptOfSession(t *testing.T) {
 	w.deliver()
 	file := w.call("GET", "/api/agent/runs"+path+"/receipt", "").Body
 	if got, why := receipt.Verify(file, w.keys()); got != receipt.True {
-		t.Fatalf("%s: %s", got, why)
+		t.Fatalf("%s: %s; want got %v", got, why, receipt.True)
 	}
 	var f receipt.File
 	var r receipt.Receipt

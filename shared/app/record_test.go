@@ -18,7 +18,7 @@ func (w *proved) records(runID string) []*run.ActionRecord {
 		Actions []struct{ Record *run.ActionRecord }
 	}
 	if err := json.Unmarshal(a.Body, &got); err != nil || a.HTTP != http.StatusOK {
-		w.t.Fatalf("%d %v %s", a.HTTP, err, a.Body)
+		w.t.Fatalf("%d %v %s; want a.HTTP %v", a.HTTP, err, a.Body, http.StatusOK)
 	}
 	var all []*run.ActionRecord
 	for _, act := range got.Actions {
@@ -81,6 +81,6 @@ func TestRecordOfRejectionComment(t *testing.T) {
 	}
 	other, err := w.Call(t.Context(), "eve", "GET", "/api/agent/runs/"+asked.RunID, "")
 	if err != nil || other.HTTP != http.StatusNotFound {
-		t.Errorf("%v %d %s", err, other.HTTP, other.Body)
+		t.Errorf("%v %d %s; want other.HTTP %v", err, other.HTTP, other.Body, http.StatusNotFound)
 	}
 }

@@ -83,7 +83,7 @@ func (w mailed) asks(as testkit.Client) testkit.Answer {
 	w.T.Helper()
 	a, err := as(w.Context(), "POST", "/api/agent/run", `{"prompt":"tell CANARY-bob","timeZone":"Asia/Kolkata"}`)
 	if err != nil || len(a.Approvals) != 1 {
-		w.T.Fatalf("%v: %d %s", err, a.HTTP, a.Body)
+		w.T.Fatalf("%v: %d %s; want len(a.Approvals) 1", err, a.HTTP, a.Body)
 	}
 	return a
 }
@@ -156,7 +156,7 @@ func TestReminder(t *testing.T) {
 		}
 	}
 	if _, err := m.Header.Date(); err != nil || !strings.HasSuffix(m.Header.Get("Message-Id"), "@example.com>") {
-		t.Errorf("%v: %s", err, m.Raw)
+		t.Errorf("%v: %s; want m.Header.Get(\"Message-Id\") that ends with “@example.com>”", err, m.Raw)
 	}
 	var waiting run.Approval
 	if _, err := document.Get(t.Context(), w.App.Store, document.ApprovalPath(asked.Approvals[0].ApprovalID),
@@ -235,7 +235,7 @@ func TestReminderOfAnAgent(t *testing.T) {
 	ask := func(whose, token string) {
 		t.Helper()
 		if a := w.proved.asks(token, mail); !strings.Contains(string(a.Body), "awaiting_confirmation") {
-			t.Fatalf("%s: %d %s", whose, a.HTTP, a.Body)
+			t.Fatalf("%s: %d %s; want a.Body with “awaiting_confirmation”", whose, a.HTTP, a.Body)
 		}
 	}
 	given := func(as testkit.Client) string {
@@ -293,7 +293,7 @@ func TestReminderNotSent(t *testing.T) {
 
 	decided := w.asks(verified)
 	if a, err := verified.Resolve(t.Context(), decided.Approvals[0], "reject"); err != nil || a.HTTP != 200 {
-		t.Fatalf("%v %s", err, a.Body)
+		t.Fatalf("%v %s; want a.HTTP 200", err, a.Body)
 	}
 	mail(verified, "GET", "", `{"ok":true,"mail":true,"address":"ana@example.com"}`)
 	w.asks(w.as("ana", "ana@new.example.com", false)) // formerly her address
@@ -408,11 +408,11 @@ func TestReminderLater(t *testing.T) {
 	w.pass(6 * time.Minute)
 	w.got("it is up", 1)
 	if a, err := ana.Resolve(t.Context(), asked.Approvals[0], "approve_once"); err != nil || a.HTTP != 200 {
-		t.Fatalf("%v %s", err, a.Body)
+		t.Fatalf("%v %s; want a.HTTP 200", err, a.Body)
 	}
 	w.sweep()
 	if a, err := ana.Run(t.Context(), asked.RunID); err != nil || a.Status != "completed" {
-		t.Errorf("%v: %s", err, a.Body)
+		t.Errorf("%v: %s; want a.Status “completed”", err, a.Body)
 	}
 	answer.Store(&smtp.SMTPError{Code: 550, Message: "ana@example.com is unknown"})
 	w.asks(ana)
@@ -528,6 +528,6 @@ func TestRemindersWithoutMail(t *testing.T) {
 		t.Errorf("%v: due %v; %s", err, document.RunFieldsOf(docs[0]).Due, docs[1].Data)
 	}
 	if a := w.call("PATCH", "/api/agent/reminders", `{"mail":true}`); a.HTTP != 409 {
-		t.Errorf("%d %s", a.HTTP, a.Body)
+		t.Errorf("%d %s; want a.HTTP 409", a.HTTP, a.Body)
 	}
 }

@@ -35,7 +35,7 @@ func (w *proved) proposes(args map[string]any) (testkit.Answer, string) {
 	w.SetModel(testkit.Wants(gmail.Name, args))
 	r := w.call("POST", "/api/agent/run", `{"prompt":"Answer Ben's mail that noon is fine."}`)
 	if r.HTTP != http.StatusOK {
-		w.t.Fatalf("%s", r.Body)
+		w.t.Fatalf("%s; want r.HTTP %v", r.Body, http.StatusOK)
 	}
 	return r, string(w.call("GET", "/api/agent/approvals/pending", "").Body)
 }
@@ -44,11 +44,11 @@ func (w *proved) proposes(args map[string]any) (testkit.Answer, string) {
 func (w *proved) sends(r testkit.Answer) string {
 	w.t.Helper()
 	if len(r.Approvals) != 1 {
-		w.t.Fatalf("%s", r.Body)
+		w.t.Fatalf("%s; want len(r.Approvals) 1", r.Body)
 	}
 	a, err := w.Resolve(w.t.Context(), "ana", r.Approvals[0], "approve_once")
 	if err != nil || a.HTTP != http.StatusOK {
-		w.t.Fatalf("%s, %v", a.Body, err)
+		w.t.Fatalf("%s, %v; want a.HTTP %v", a.Body, err, http.StatusOK)
 	}
 	w.deliver()
 	sent := w.Google.Messages()
@@ -144,7 +144,7 @@ func TestReplyRefused(t *testing.T) {
 			"inReplyTo": "<evil@example.com>"},
 	} {
 		if r, _ := w.proposes(args); len(r.Approvals) != 0 || r.Actions[0].Status != "failed" {
-			t.Errorf("%s: %s", name, r.Body)
+			t.Errorf("%s: %s; want len(r.Approvals) 0, r.Actions[0].Status “failed”", name, r.Body)
 		}
 	}
 }
@@ -162,12 +162,13 @@ func TestReplyReadAgain(t *testing.T) {
 		})
 		a, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_once")
 		if err != nil || a.HTTP != http.StatusOK {
-			t.Fatalf("%s, %v", a.Body, err)
+			t.Fatalf("%s, %v; want a.HTTP %v", a.Body, err, http.StatusOK)
 		}
 		w.deliver()
 		ended := w.call("GET", "/api/agent/runs/"+r.RunID, "")
 		if len(w.Google.Messages()) != 0 || !strings.Contains(string(ended.Body), "There is no such mail") {
-			t.Errorf("%s: %s", mode, ended.Body)
+			t.Errorf("%s: %s; want len(w.Google.Messages()) 0, ended.Body with “There is no such mail”",
+				mode, ended.Body)
 		}
 	}
 }
@@ -180,7 +181,7 @@ func TestReplyRedirectedNeedsApproval(t *testing.T) {
 	r, _ := w.proposes(testkit.Mail("bob@example.com", "Hello", "Noon is fine."))
 	if a, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_and_always_allow_recipient"); err != nil ||
 		a.HTTP != http.StatusOK {
-		t.Fatalf("%s, %v", a.Body, err)
+		t.Fatalf("%s, %v; want a.HTTP %v", a.Body, err, http.StatusOK)
 	}
 	w.deliver()
 	read := fakegemini.Call{Name: gmail.Read, Args: map[string]any{"messageId": id}}
@@ -199,7 +200,7 @@ func TestReplyRedirectedNeedsApproval(t *testing.T) {
 		})
 		r := w.call("POST", "/api/agent/run", `{"prompt":"ben@example.com wrote to ana@example.com. Tell bob@example.com."}`)
 		if len(r.Approvals) != 1 || len(w.Google.Messages()) != 1 {
-			t.Errorf("%s: %s", name, r.Body)
+			t.Errorf("%s: %s; want len(r.Approvals) 1, len(w.Google.Messages()) 1", name, r.Body)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestReplyToTricks(t *testing.T) {
 			r, card := w.proposes(map[string]any{"body": "Fine.", "replyTo": map[string]any{"messageId": id}})
 			if c.to == "" {
 				if len(r.Approvals) != 0 || r.Actions[0].ErrorReason != "unanswerable" {
-					t.Errorf("%s", r.Body)
+					t.Errorf("%s; want len(r.Approvals) 0, r.Actions[0].ErrorReason “unanswerable”", r.Body)
 				}
 				return
 			}

@@ -62,7 +62,7 @@ func TestPlanAtGitHub(t *testing.T) {
 		case "revoked":
 			want = 0
 			if a := w.call("DELETE", "/api/agent/plans"+path+"/grants/"+s.Grants[0].ID, ""); a.HTTP != 200 {
-				t.Fatalf("%d %s", a.HTTP, a.Body)
+				t.Fatalf("%d %s; want a.HTTP 200", a.HTTP, a.Body)
 			}
 		}
 		w.deliver()

@@ -120,7 +120,7 @@ func (w *twoFunctions) resolve(r testkit.Answer) {
 	w.t.Helper()
 	for _, a := range r.Approvals {
 		if got, err := w.Resolve(w.t.Context(), "ana", a, "approve_once"); err != nil || got.HTTP != http.StatusOK {
-			w.t.Fatalf("%v %s", err, got.Body)
+			w.t.Fatalf("%v %s; want got.HTTP %v", err, got.Body, http.StatusOK)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestResumeTwoFunctions(t *testing.T) {
 		w.wantAsked(2, 2)
 		for _, id := range []string{r.RunID, other.RunID} {
 			if got := w.run(id); got.Status != "completed" {
-				t.Errorf("%s", got.Body)
+				t.Errorf("%s; want got.Status “completed”", got.Body)
 			}
 		}
 		if sent := w.Effects(); len(sent) != 2 {
@@ -190,7 +190,7 @@ func TestResumeSweepNamesAgent(t *testing.T) {
 		w.wantAsked(0, 0)
 		w.ahead.Add(int64(10 * time.Minute))
 		if a, err := w.Sweep(t.Context()); err != nil || !strings.Contains(string(a.Body), `"published":1`) {
-			t.Fatalf("%v %s", err, a.Body)
+			t.Fatalf("%v %s; want a.Body with %q", err, a.Body, `"published":1`)
 		}
 		w.deliver()
 		w.wantAsked(0, 1)
@@ -205,7 +205,7 @@ func TestResumeSweepNamesAgent(t *testing.T) {
 		}
 		w.deliver()
 		if got := w.run(other.RunID); got.Status != "completed" {
-			t.Errorf("%s", got.Body)
+			t.Errorf("%s; want got.Status “completed”", got.Body)
 		}
 	})
 }
@@ -237,11 +237,11 @@ func TestResumeUnservedAgent(t *testing.T) {
 	}
 	w.ahead.Add(int64(50 * time.Minute))
 	if a, err := w.Sweep(t.Context()); err != nil || !strings.Contains(string(a.Body), `"published":1`) {
-		t.Fatalf("%v %s", err, a.Body)
+		t.Fatalf("%v %s; want a.Body with %q", err, a.Body, `"published":1`)
 	}
 	w.deliver()
 	if got := w.run(r.RunID); got.Status != "failed" || !strings.Contains(string(got.Body), `"agent_gone"`) {
-		t.Errorf("%s", got.Body)
+		t.Errorf("%s; want got.Status “failed”, got.Body with %q", got.Body, `"agent_gone"`)
 	}
 	w.wantAsked(0, 1)
 }
@@ -294,7 +294,7 @@ func TestResumeTwoSubscriptions(t *testing.T) {
 	w.wantAsked(2, 2)
 	for _, id := range []string{r.RunID, other.RunID} {
 		if got := w.run(id); got.Status != "completed" {
-			t.Errorf("%s", got.Body)
+			t.Errorf("%s; want got.Status “completed”", got.Body)
 		}
 	}
 	if sent := w.Effects(); len(sent) != 2 {

@@ -27,7 +27,7 @@ func TestRetentionSweep(t *testing.T) {
 		w.mail()
 		done, waits := w.ask(), w.ask()
 		if got := w.approve(done); got.Status != "completed" {
-			t.Fatalf("%s", got.Body)
+			t.Fatalf("%s; want got.Status “completed”", got.Body)
 		}
 		left := func(r testkit.Answer) (n int) {
 			t.Helper()
@@ -48,7 +48,7 @@ func TestRetentionSweep(t *testing.T) {
 			t.Helper()
 			for range document.Shards {
 				if a, err := w.Sweep(t.Context()); err != nil || a.HTTP != 200 {
-					t.Fatalf("%v %s", err, a.Body)
+					t.Fatalf("%v %s; want a.HTTP 200", err, a.Body)
 				}
 				w.tick(time.Minute)
 			}

@@ -43,7 +43,8 @@ func TestSendAsUnknownAddress(t *testing.T) {
 		mail["from"] = from
 		if r, _ := w.proposes(mail); len(r.Approvals) != 0 || r.Actions[0].Status != "failed" ||
 			!strings.Contains(string(r.Body), `"field":"from"`) {
-			t.Errorf("%s: %s", name, r.Body)
+			t.Errorf("%s: %s; want len(r.Approvals) 0, r.Actions[0].Status “failed”, r.Body with %q",
+				name, r.Body, `"field":"from"`)
 		}
 	}
 	mail["from"] = testkit.Address("ana") // as if it were left out
@@ -71,7 +72,7 @@ func TestSendAsAliasRemoved(t *testing.T) {
 			w.SetModel(testkit.Wants(tool, mail))
 			r := w.askOf("days")
 			if len(r.Approvals) != 1 {
-				t.Fatalf("%s", r.Body)
+				t.Fatalf("%s; want len(r.Approvals) 1", r.Body)
 			}
 			change(w)
 			r = w.approve(r)
@@ -91,11 +92,11 @@ func TestSendAsNeedsApproval(t *testing.T) {
 	r, _ := w.proposes(mail)
 	a, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_and_always_allow_recipient")
 	if err != nil || a.HTTP != http.StatusOK {
-		t.Fatalf("%s, %v", a.Body, err)
+		t.Fatalf("%s, %v; want a.HTTP %v", a.Body, err, http.StatusOK)
 	}
 	w.deliver()
 	mail["from"] = deskAlias
 	if r, card := w.proposes(mail); len(r.Approvals) != 1 || !strings.Contains(card, "Sent as") {
-		t.Errorf("%s", r.Body)
+		t.Errorf("%s; want len(r.Approvals) 1, card with “Sent as”", r.Body)
 	}
 }

@@ -107,7 +107,7 @@ func (w *proved) offered(agent string) map[string]string {
 		return fakegemini.Turn{Text: "Hello."}
 	})
 	if a := w.call("POST", "/api/agent/run", `{"prompt":"hello","agent":"`+agent+`"}`); a.HTTP != http.StatusOK {
-		w.t.Fatalf("%d %s", a.HTTP, a.Body)
+		w.t.Fatalf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusOK)
 	}
 	return all
 }
@@ -190,7 +190,8 @@ func TestServerDown(t *testing.T) {
 	d.down.Store(true)
 	a, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_once")
 	if err != nil || a.HTTP != http.StatusBadGateway || a.Error.Code != "server_unavailable" {
-		t.Errorf("%v %d %s", err, a.HTTP, a.Body)
+		t.Errorf("%v %d %s; want a.HTTP %v, a.Error.Code “server_unavailable”",
+			err, a.HTTP, a.Body, http.StatusBadGateway)
 	}
 	d.down.Store(false)
 	if got := w.approve(r); got.Status != "completed" || calls.Load() != 1 {
@@ -210,7 +211,7 @@ func TestServerToolChanged(t *testing.T) {
 	calls := d.tool("write", "Writes a note down, and sends it to us.", "Written.")
 	a, err := w.Resolve(t.Context(), "ana", first.Approvals[0], "approve_once")
 	if err != nil || a.HTTP != http.StatusConflict || a.Error.Code != "stale_view" {
-		t.Fatalf("%v %d %s", err, a.HTTP, a.Body)
+		t.Fatalf("%v %d %s; want a.HTTP %v, a.Error.Code “stale_view”", err, a.HTTP, a.Body, http.StatusConflict)
 	}
 	now := w.call("GET", "/api/agent/approvals/pending", "")
 	if len(now.Approvals) != 1 || now.Approvals[0].ApprovalID == first.Approvals[0].ApprovalID ||
@@ -224,7 +225,7 @@ func TestServerToolChanged(t *testing.T) {
 	second := w.ask()
 	if a, err := w.Resolve(t.Context(), "ana", second.Approvals[0], "approve_once"); err != nil ||
 		a.HTTP != http.StatusOK {
-		t.Fatalf("%v %s", err, a.Body)
+		t.Fatalf("%v %s; want a.HTTP %v", err, a.Body, http.StatusOK)
 	}
 	later := d.tool("write", "Deletes everything.", "Deleted.")
 	w.deliver()
@@ -260,7 +261,7 @@ func TestServerToolsNotUsed(t *testing.T) {
 	}
 	body := w.call("GET", "/api/agent/agents", "").Body
 	if err := json.Unmarshal(body, &got); err != nil || len(got.Servers) != 2 {
-		t.Fatalf("%v %s", err, body)
+		t.Fatalf("%v %s; want len(got.Servers) 2", err, body)
 	}
 	desk, other := got.Servers[0], got.Servers[1]
 	if len(desk.Tools) != 100 || len(desk.Unused) != 98 || desk.Unused[0].Tool != `"t100"` ||
@@ -281,10 +282,10 @@ func TestServerToolsNotUsed(t *testing.T) {
 	w.SetModel(testkit.Wants("odd_repos_list_all", note))
 	r := w.ask()
 	if len(r.Approvals) != 1 || !strings.Contains(string(r.Body), "Call repos/list all of the server odd") {
-		t.Fatalf("%s", r.Body)
+		t.Fatalf("%s; want len(r.Approvals) 1, r.Body with “Call repos/list all of the server odd”", r.Body)
 	}
 	if got := w.approve(r); got.Status != "completed" || !strings.Contains(string(got.Body), "listed") {
-		t.Errorf("%s", got.Body)
+		t.Errorf("%s; want got.Status “completed”, got.Body with “listed”", got.Body)
 	}
 }
 
@@ -360,7 +361,7 @@ func TestServerApprovalSetting(t *testing.T) {
 	for name, asks := range map[string]bool{"desk_write": false, "desk_burn": true, "strict_read": true} {
 		w.SetModel(testkit.Wants(name, note))
 		if r := w.ask(); (r.Status == "awaiting_confirmation") != asks {
-			t.Errorf("%s: %s", name, r.Body)
+			t.Errorf("%s: %s; want (r.Status == \"awaiting_confirmation\") %v", name, r.Body, asks)
 		}
 	}
 	if calls.Load() != 1 {
@@ -386,7 +387,7 @@ func TestServerTextIsUntrusted(t *testing.T) {
 	r := w.ask()
 	if a, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_and_always_allow_recipient"); err != nil ||
 		a.HTTP != http.StatusOK {
-		t.Fatalf("%v %s", err, a.Body)
+		t.Fatalf("%v %s; want a.HTTP %v", err, a.Body, http.StatusOK)
 	}
 	w.deliver()
 	if r := w.ask(); r.Status != "completed" {
@@ -532,13 +533,13 @@ func TestServersOfficial(t *testing.T) {
 	w.SetModel(testkit.Wants("files_write_file", map[string]any{"path": target, "content": "hi"}))
 	r := w.ask()
 	if len(r.Approvals) != 1 || !strings.Contains(string(r.Body), "cannot be restored") {
-		t.Fatalf("%s", r.Body)
+		t.Fatalf("%s; want len(r.Approvals) 1, r.Body with “cannot be restored”", r.Body)
 	}
 	if got := w.approve(r); got.Actions[0].ExecutionStatus != "unknown" || len(calls()) != 1 {
 		t.Errorf("%s after %d calls", got.Body, len(calls()))
 	}
 	if b, err := os.ReadFile(target); string(b) != "hi" {
-		t.Errorf("%q %v", b, err)
+		t.Errorf("%q %v; want b “hi”", b, err)
 	}
 	if p := w.call("GET", "/api/agent/approvals/pending", ""); len(p.Approvals) != 1 ||
 		p.Approvals[0].Kind != "review" {
@@ -546,7 +547,7 @@ func TestServersOfficial(t *testing.T) {
 	}
 	w.SetModel(testkit.Wants("files_read_text_file", map[string]any{"path": target})) // the server is started again
 	if r := w.ask(); len(r.Approvals) != 1 {
-		t.Errorf("%s", r.Body)
+		t.Errorf("%s; want len(r.Approvals) 1", r.Body)
 	} else if got := w.approve(r); got.Status != "completed" || len(calls()) != 2 {
 		t.Errorf("%s after %d calls", got.Body, len(calls()))
 	}

@@ -69,7 +69,7 @@ func (w *signing) asks(uid string) testkit.Answer {
 	w.mail()
 	a, err := w.Ask(w.t.Context(), uid, "please do it")
 	if err != nil || a.HTTP != http.StatusOK {
-		w.t.Fatalf("%v %s", err, a.Body)
+		w.t.Fatalf("%v %s; want a.HTTP %v", err, a.Body, http.StatusOK)
 	}
 	return a
 }

@@ -32,7 +32,7 @@ func (w *proved) waits(uid, name string, args any) bool {
 	w.SetModel(testkit.Wants(name, args))
 	a, err := w.Call(w.t.Context(), uid, "POST", "/api/agent/run", `{"prompt":"please do it"}`)
 	if err != nil || a.HTTP != http.StatusOK || len(a.Actions) != 1 {
-		w.t.Fatalf("%v %d %s", err, a.HTTP, a.Body)
+		w.t.Fatalf("%v %d %s; want a.HTTP %v, len(a.Actions) 1", err, a.HTTP, a.Body, http.StatusOK)
 	}
 	return a.Actions[0].Status == "awaiting_confirmation"
 }
@@ -47,7 +47,7 @@ func (w *proved) alters(change func(*policy.Entry)) {
 		err = document.Decode(d, &u)
 	}
 	if err != nil || len(u.Allow) != 1 {
-		w.t.Fatalf("%v: %+v", err, u.Allow)
+		w.t.Fatalf("%v: %+v; want len(u.Allow) 1", err, u.Allow)
 	}
 	change(&u.Allow[0])
 	data, err := strictjson.Marshal(u)
@@ -133,7 +133,7 @@ func triesLabels(t *testing.T, respect string) (shown string, asked bool) {
 		w.SetModel(testkit.Wants(gmail.Modify, args))
 		a, err := w.Call(t.Context(), uid, "POST", "/api/agent/run", `{"prompt":"File it.","agent":"days"}`)
 		if err != nil || len(a.Actions) != 1 {
-			t.Fatalf("%v %s", err, a.Body)
+			t.Fatalf("%v %s; want len(a.Actions) 1", err, a.Body)
 		}
 		return a.Actions[0].Status == "awaiting_confirmation"
 	}
@@ -181,7 +181,7 @@ func triesNotes(t *testing.T, respect string) (shown string, asked bool) {
 	w.SetModel(testkit.Wants(next.Name, next.Args))
 	a, err := w.Call(t.Context(), uid, "POST", "/api/agent/run", `{"prompt":"Please.","agent":"aide"}`)
 	if err != nil || len(a.Actions) != 1 {
-		t.Fatalf("%v %s", err, a.Body)
+		t.Fatalf("%v %s; want len(a.Actions) 1", err, a.Body)
 	}
 	return shown, a.Actions[0].Status == "awaiting_confirmation"
 }

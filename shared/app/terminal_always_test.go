@@ -57,7 +57,7 @@ func (h *onHost) does(line, decision string) (asked bool) {
 		return false
 	}
 	if a := h.resolve(got.Approvals[0], decision, nil); a.HTTP != http.StatusOK {
-		h.t.Fatalf("%s: %d %s", line, a.HTTP, a.Body)
+		h.t.Fatalf("%s: %d %s; want a.HTTP %v", line, a.HTTP, a.Body, http.StatusOK)
 	}
 	h.run(got)
 	return true
@@ -96,7 +96,7 @@ func TestTerminalAlwaysAllowDirectoryAndProgram(t *testing.T) {
 	d, err := document.Read(t.Context(), h.App.Store, path)
 	if err = errors.Join(err, document.Decode(d, &host)); err != nil || len(host.Programs) != 1 ||
 		!strings.Contains(host.Programs[0].File, "/touch\n") {
-		t.Fatalf("%v %+v", err, host.Programs)
+		t.Fatalf("%v %+v; want len(host.Programs) 1, host.Programs[0].File with %q", err, host.Programs, "/touch\n")
 	}
 	host.Programs[0].File = strings.Replace(host.Programs[0].File, "\n", "\n0", 1)
 	data, err := strictjson.Marshal(host)

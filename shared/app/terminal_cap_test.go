@@ -16,7 +16,7 @@ func TestTerminalListCommandsPerDay(t *testing.T) {
 	h := onTerminal(t, nil, "MAX_COMMANDS_PER_DAY=4")
 	h.proposesList("echo 1 >> witness", "echo 2 >> witness", "echo 3 >> witness")
 	if got := h.approve(h.askOn("Do three.")); got.Status != "completed" || h.witness() != "1\n2\n3\n" {
-		t.Fatalf("%q %s", h.witness(), got.Body)
+		t.Fatalf("%q %s; want got.Status “completed”, h.witness() %q", h.witness(), got.Body, "1\n2\n3\n")
 	}
 	read := h.proposesList("echo 4 >> witness", "echo 5 >> witness")
 	got := h.askOn("Do two.")
@@ -47,10 +47,10 @@ func TestEditsOfAListCount(t *testing.T) {
 	four := h.resolve(asked.Approvals[0], "approve_with_edits",
 		testkit.Commands(slices.Repeat([]string{"echo >> witness"}, 4)...))
 	if four.HTTP != http.StatusOK {
-		t.Fatalf("%d %s", four.HTTP, four.Body)
+		t.Fatalf("%d %s; want four.HTTP %v", four.HTTP, four.Body, http.StatusOK)
 	}
 	if got := h.run(asked); got.Status != "completed" || h.witness() != "\n\n\n\n" {
-		t.Errorf("%q %s", h.witness(), got.Body)
+		t.Errorf("%q %s; want got.Status “completed”, h.witness() %q", h.witness(), got.Body, "\n\n\n\n")
 	}
 	h.usedUp()
 }
@@ -60,7 +60,7 @@ func TestListsThatRunUnaskedCount(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"}, "MAX_COMMANDS_PER_DAY=4")
 	h.proposesList("pwd", "whoami", "id")
 	if got := h.askOn("Look."); got.Status != "completed" {
-		t.Fatalf("%s", got.Body)
+		t.Fatalf("%s; want got.Status “completed”", got.Body)
 	}
 	read := h.proposesList("pwd", "whoami")
 	got := h.askOn("Look again.")
@@ -70,7 +70,7 @@ func TestListsThatRunUnaskedCount(t *testing.T) {
 	}
 	h.proposesList("pwd")
 	if got := h.askOn("Look once."); got.Status != "completed" {
-		t.Errorf("%s", got.Body)
+		t.Errorf("%s; want got.Status “completed”", got.Body)
 	}
 	h.usedUp()
 }
@@ -81,6 +81,7 @@ func (h *onHost) usedUp() {
 	a, err := h.as("ana").AskOn(h.t.Context(), h.terminal, "", "Do one more.")
 	if err != nil || a.HTTP != http.StatusTooManyRequests ||
 		!strings.Contains(string(a.Body), "4 actions were asked for or done") {
-		h.t.Errorf("%v %d %s", err, a.HTTP, a.Body)
+		h.t.Errorf("%v %d %s; want a.HTTP %v, a.Body with “4 actions were asked for or done”",
+			err, a.HTTP, a.Body, http.StatusTooManyRequests)
 	}
 }

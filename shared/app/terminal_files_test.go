@@ -23,7 +23,7 @@ func (h *onHost) askWith(name, content string) testkit.Answer {
 		"terminalId": h.terminal, "attachments": []map[string]string{{"name": name,
 			"data": base64.StdEncoding.EncodeToString([]byte(content))}}})
 	if err != nil || a.HTTP != http.StatusOK {
-		h.t.Fatalf("%v %d %s", err, a.HTTP, a.Body)
+		h.t.Fatalf("%v %d %s; want a.HTTP %v", err, a.HTTP, a.Body, http.StatusOK)
 	}
 	return a
 }
@@ -114,7 +114,7 @@ func TestTerminalUpload(t *testing.T) {
 		}
 	}
 	if asked.Status != "completed" {
-		t.Errorf("%s", asked.Body)
+		t.Errorf("%s; want asked.Status “completed”", asked.Body)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestTerminalDownload(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal(got.Body, &v); err != nil || len(v.Actions) != 5 {
-		t.Fatalf("%v %s", err, got.Body)
+		t.Fatalf("%v %s; want len(v.Actions) 5", err, got.Body)
 	}
 	for i, a := range v.Actions[:2] {
 		path := "/api/agent/runs/" + got.RunID + "/output/" + a.ActionID

@@ -42,7 +42,9 @@ func TestTerminalGitStatus(t *testing.T) {
 	if _, err := os.Stat(told); err == nil || len(asked.Approvals) != 1 ||
 		!strings.Contains(string(asked.Body), "can have git run another program") ||
 		!strings.Contains(string(asked.Body), `"opaque"`) {
-		t.Fatalf("%v; %s", err, asked.Body)
+		t.Fatalf("%v; %s; want an error, len(asked.Approvals) 1, asked.Body with “can have git run another "+
+			"program”, asked.Body with %q",
+			err, asked.Body, `"opaque"`)
 	}
 	h.approve(asked)
 	if _, err := os.Stat(told); err != nil {

@@ -70,7 +70,7 @@ func TestTerminalListApproval(t *testing.T) {
 	read := h.proposesList(lines...)
 	asked := h.askOn("Prepare it.")
 	if len(asked.Approvals) != 1 || asked.Approvals[0].Tool != "run_commands" {
-		t.Fatalf("%s", asked.Body)
+		t.Fatalf("%s; want len(asked.Approvals) 1, asked.Approvals[0].Tool “run_commands”", asked.Body)
 	}
 	for i, line := range lines {
 		if label := `"Command ` + string(rune('1'+i)) + `"`; !strings.Contains(string(asked.Body), label) {
@@ -85,7 +85,7 @@ func TestTerminalListApproval(t *testing.T) {
 	}
 	got := h.approve(asked)
 	if got.Status != "completed" || h.witness() != "one in sub\n" {
-		t.Fatalf("%q %s", h.witness(), got.Body)
+		t.Fatalf("%q %s; want got.Status “completed”, h.witness() %q", h.witness(), got.Body, "one in sub\n")
 	}
 	want := []string{"command 0 " + lines[0], "command 0 " + lines[1], "command 0 " + lines[2]}
 	if all := listed(t, got); !slices.Equal(all, want) {
@@ -109,7 +109,7 @@ func TestTerminalListFailure(t *testing.T) {
 	read := h.proposesList(lines...)
 	got := h.approve(h.askOn("Do it."))
 	if got.Status != "completed" || h.witness() != "one\n" {
-		t.Fatalf("%q %s", h.witness(), got.Body)
+		t.Fatalf("%q %s; want got.Status “completed”, h.witness() %q", h.witness(), got.Body, "one\n")
 	}
 	want := []string{"command 0 " + lines[0], "error 3 " + lines[1], "aborted - " + lines[2]}
 	if all := listed(t, got); !slices.Equal(all, want) {
@@ -121,7 +121,7 @@ func TestTerminalListFailure(t *testing.T) {
 	}
 	audit := string(h.call("GET", "/api/agent/audit?runId="+got.RunID, "").Body)
 	if !strings.Contains(audit, `"commandsRun":"2"`) || !strings.Contains(audit, `"exit":"3"`) {
-		t.Errorf("%s", audit)
+		t.Errorf("%s; want audit with %q, audit with %q", audit, `"commandsRun":"2"`, `"exit":"3"`)
 	}
 }
 
@@ -155,18 +155,18 @@ func TestTerminalListEdited(t *testing.T) {
 	asked := h.askOn("Do it.")
 	bad := h.resolve(asked.Approvals[0], "approve_with_edits", testkit.Commands("echo one", "echo 'a"))
 	if bad.HTTP != 400 || !strings.Contains(string(bad.Body), `commands/1/command`) {
-		t.Errorf("%d %s", bad.HTTP, bad.Body)
+		t.Errorf("%d %s; want bad.HTTP 400, bad.Body with “commands/1/command”", bad.HTTP, bad.Body)
 	}
 	if none := h.resolve(asked.Approvals[0], "approve_with_edits", testkit.Commands()); none.HTTP != 400 {
-		t.Errorf("%d %s", none.HTTP, none.Body)
+		t.Errorf("%d %s; want none.HTTP 400", none.HTTP, none.Body)
 	}
 	got := h.resolve(asked.Approvals[0], "approve_with_edits",
 		testkit.Commands("echo three >> witness", "echo 2 >> witness"))
 	if got.HTTP != 200 {
-		t.Fatalf("%d %s", got.HTTP, got.Body)
+		t.Fatalf("%d %s; want got.HTTP 200", got.HTTP, got.Body)
 	}
 	if got = h.run(got); got.Status != "completed" || h.witness() != "three\n2\n" {
-		t.Errorf("%q %s", h.witness(), got.Body)
+		t.Errorf("%q %s; want got.Status “completed”, h.witness() %q", h.witness(), got.Body, "three\n2\n")
 	}
 }
 
@@ -178,7 +178,7 @@ func TestStopInAList(t *testing.T) {
 	h.proposesList(lines...)
 	asked := h.askOn("Do it.")
 	if a := h.resolve(asked.Approvals[0], "approve_once", nil); a.HTTP != 200 {
-		t.Fatalf("%d %s", a.HTTP, a.Body)
+		t.Fatalf("%d %s; want a.HTTP 200", a.HTTP, a.Body)
 	}
 	wait := h.moving()
 	await.That(t, "the second command begins", func() bool { return h.exists("begun") })

@@ -23,7 +23,7 @@ func TestTerminalWithoutJournal(t *testing.T) {
 		t.Errorf("the model read %q: %s", m.responses, got.Body)
 	}
 	if h.witness() != "x\n" || !strings.Contains(string(got.Body), "home was emptied") {
-		t.Errorf("%q: %s", h.witness(), got.Body)
+		t.Errorf("%q: %s; want h.witness() %q, got.Body with “home was emptied”", h.witness(), got.Body, "x\n")
 	}
 }
 
@@ -60,7 +60,7 @@ func TestTerminalLinkAfterCommand(t *testing.T) {
 		t.Fatalf("%s", asked.Body)
 	}
 	if got := h.approve(asked); got.Status != "completed" || !strings.HasSuffix(h.steps(got), ": CANARY\n") {
-		t.Errorf("%s", got.Body)
+		t.Errorf("%s; want got.Status “completed”, h.steps(got) that ends with %q", got.Body, ": CANARY\n")
 	}
 }
 
@@ -75,7 +75,8 @@ func TestTerminalWithoutBash(t *testing.T) {
 	}
 	got := h.approve(asked)
 	if got.Status != "completed" || !strings.Contains(h.steps(got), "completed pwd: ") || h.witness() != "x\n" {
-		t.Errorf("%q: %s", h.witness(), got.Body)
+		t.Errorf("%q: %s; want got.Status “completed”, h.steps(got) with “completed pwd: ”, h.witness() %q",
+			h.witness(), got.Body, "x\n")
 	}
 }
 
@@ -86,9 +87,10 @@ func TestTerminalWithoutBashApproved(t *testing.T) {
 	h.SetModel(m.turn)
 	asked := h.approve(h.askOn("Do it."))
 	if len(asked.Approvals) != 1 || h.witness() != "" || !strings.Contains(h.steps(asked), "failed ") {
-		t.Fatalf("%q: %s", h.witness(), asked.Body)
+		t.Fatalf("%q: %s; want len(asked.Approvals) 1, h.witness() empty, h.steps(asked) with “failed ”",
+			h.witness(), asked.Body)
 	}
 	if got := h.approve(asked); got.Status != "completed" || h.witness() != "x\n" {
-		t.Errorf("%q: %s", h.witness(), got.Body)
+		t.Errorf("%q: %s; want got.Status “completed”, h.witness() %q", h.witness(), got.Body, "x\n")
 	}
 }

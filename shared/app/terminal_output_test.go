@@ -46,7 +46,7 @@ func TestTerminalOutputStored(t *testing.T) {
 	h.SetModel(m.turn)
 	got := h.approve(h.askOn("Print."))
 	if got.Status != "completed" || len(got.Actions) != 2 {
-		t.Fatalf("%s", got.Body)
+		t.Fatalf("%s; want got.Status “completed”, len(got.Actions) 2", got.Body)
 	}
 	kept := h.outputOf(got.RunID, got.Actions[0].ActionID)
 	if !strings.Contains(kept, "\x1b[31mred") || strings.Contains(kept, "AKIAIOSFODNN7EXAMPLE") ||
@@ -81,7 +81,7 @@ func TestTerminalTurnByClient(t *testing.T) {
 		a, err := h.as("ana")(t.Context(), http.MethodPost, "/api/gemini/agent",
 			map[string]any{"history": history, "terminalId": h.terminal}, header...)
 		if err != nil || a.HTTP != http.StatusOK {
-			t.Fatalf("%v %d %s", err, a.HTTP, a.Body)
+			t.Fatalf("%v %d %s; want a.HTTP %v", err, a.HTTP, a.Body, http.StatusOK)
 		}
 		var r struct{ Parts json.RawMessage }
 		if err := json.Unmarshal(a.Body, &r); err != nil {
@@ -93,10 +93,11 @@ func TestTerminalTurnByClient(t *testing.T) {
 	first, parts := take(words)
 	if len(first.Calls) != 1 || first.Calls[0].Approval == nil || !strings.Contains(parts, `"run_command"`) ||
 		h.witness() != "" {
-		t.Fatalf("%s", first.Body)
+		t.Fatalf("%s; want len(first.Calls) 1, first.Calls[0].Approval set, parts with %q, h.witness() empty",
+			first.Body, `"run_command"`)
 	}
 	if got := h.resolve(*first.Calls[0].Approval, "approve_once", nil); got.HTTP != http.StatusOK {
-		t.Fatalf("%s", got.Body)
+		t.Fatalf("%s; want got.HTTP %v", got.Body, http.StatusOK)
 	}
 	h.deliver()
 	last, parts := take(first.History)
@@ -115,6 +116,7 @@ func TestTerminalTurnByClient(t *testing.T) {
 	claim, parts := take(append(sealed, json.RawMessage(`{"role":"user","parts":[{"text":"Is it?"}]}`)))
 	if !strings.Contains(parts, `"Yes, I restarted it."`) ||
 		!strings.Contains(string(claim.Body), `"record":"Nothing was sent or changed in this run."`) {
-		t.Errorf("%s", claim.Body)
+		t.Errorf("%s; want parts with %q, claim.Body with %q",
+			claim.Body, `"Yes, I restarted it."`, `"record":"Nothing was sent or changed in this run."`)
 	}
 }

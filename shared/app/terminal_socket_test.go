@@ -81,7 +81,7 @@ func TestTerminalSocket(t *testing.T) {
 	}
 	asked := h.askOn("Print.")
 	if len(asked.Approvals) != 1 || h.witness() != "" {
-		t.Fatalf("%s", asked.Body)
+		t.Fatalf("%s; want len(asked.Approvals) 1, h.witness() empty", asked.Body)
 	}
 	got := h.approve(asked)
 	its := `{"type":"agent","runId":"` + got.RunID + `","actionId":"` + got.Actions[0].ActionID + `","state":"`

@@ -30,7 +30,7 @@ func TestTerminalSteps(t *testing.T) {
 		}
 	}
 	if err := json.Unmarshal(done.Body, &v); err != nil || done.Status != "completed" || len(v.Actions) != 3 {
-		t.Fatalf("%v: %s", err, done.Body)
+		t.Fatalf("%v: %s; want done.Status “completed”, len(v.Actions) 3", err, done.Body)
 	}
 	if s := v.Actions[0].Step; s.Kind != "error" || s.Command != "echo 'a⟨U+202E⟩b" {
 		t.Errorf("the step of what cannot be read is %+v", s)

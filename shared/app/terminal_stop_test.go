@@ -149,7 +149,7 @@ func cancelled(a testkit.Answer) bool { return a.Status == "failed" && a.ErrorRe
 func (h *onHost) stop(a testkit.Answer) {
 	h.t.Helper()
 	if got := h.call("POST", "/api/agent/runs/"+a.RunID+"/cancel", ""); got.HTTP != http.StatusOK {
-		h.t.Errorf("%d %s", got.HTTP, got.Body)
+		h.t.Errorf("%d %s; want got.HTTP %v", got.HTTP, got.Body, http.StatusOK)
 	}
 	h.moving()()
 }

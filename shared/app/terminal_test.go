@@ -70,7 +70,7 @@ func (h *onHost) askOn(prompt string) testkit.Answer {
 	h.t.Helper()
 	a, err := h.as("ana").AskOn(h.t.Context(), h.terminal, "", prompt)
 	if err != nil || a.HTTP != http.StatusOK {
-		h.t.Fatalf("%v %d %s", err, a.HTTP, a.Body)
+		h.t.Fatalf("%v %d %s; want a.HTTP %v", err, a.HTTP, a.Body, http.StatusOK)
 	}
 	return a
 }
@@ -111,7 +111,7 @@ func TestTerminalCommandApproved(t *testing.T) {
 	h.SetModel(m.turn)
 	asked := h.askOn("Check the disk.")
 	if len(asked.Approvals) != 1 || asked.Approvals[0].Tool != "run_command" {
-		t.Fatalf("%s", asked.Body)
+		t.Fatalf("%s; want len(asked.Approvals) 1, asked.Approvals[0].Tool “run_command”", asked.Body)
 	}
 	witness := filepath.Join(h.srv.Home, "witness")
 	if _, err := os.Stat(witness); err == nil {
@@ -119,10 +119,10 @@ func TestTerminalCommandApproved(t *testing.T) {
 	}
 	got := h.approve(asked)
 	if got.Status != "completed" || !strings.HasSuffix(got.Summary, "\nAll is well.") {
-		t.Fatalf("%s", got.Body)
+		t.Fatalf("%s; want got.Status “completed”, got.Summary that ends with %q", got.Body, "\nAll is well.")
 	}
 	if text, err := os.ReadFile(witness); err != nil || string(text) != "one\n" {
-		t.Errorf("%v %q", err, text)
+		t.Errorf("%v %q; want text %q", err, text, "one\n")
 	}
 	if len(m.responses) != 1 || !strings.Contains(m.responses[0], `"output":"one`) ||
 		!strings.Contains(m.responses[0], `"exitCode":0`) {
@@ -189,7 +189,8 @@ func TestTerminalReadOnlyCommand(t *testing.T) {
 	h.SetModel(m.turn)
 	asked := h.askOn("Look.")
 	if len(asked.Approvals) != 1 || len(m.responses) != 1 || !strings.Contains(m.responses[0], h.srv.Home) {
-		t.Fatalf("%q: %s", m.responses, asked.Body)
+		t.Fatalf("%q: %s; want len(asked.Approvals) 1, len(m.responses) 1, m.responses[0] with %q",
+			m.responses, asked.Body, h.srv.Home)
 	}
 	got := h.approve(asked)
 	if len(m.responses) != 3 || !strings.Contains(m.responses[2], h.srv.Home+"/sub") {
@@ -199,7 +200,7 @@ func TestTerminalReadOnlyCommand(t *testing.T) {
 		t.Fatalf("a file is printed unasked: %s", got.Body)
 	}
 	if got = h.approve(got); got.Status != "completed" {
-		t.Errorf("%s", got.Body)
+		t.Errorf("%s; want got.Status “completed”", got.Body)
 	}
 	if n := strings.Count(string(h.call("GET", "/api/agent/audit?runId="+asked.RunID, "").Body),
 		`"kind":"intent"`); n != 4 {
@@ -241,7 +242,7 @@ func TestTerminalReadOnlyAfterCommand(t *testing.T) {
 	logs, secret := filepath.Join(h.srv.Home, "logs"), filepath.Join(h.srv.Home, "secret")
 	paths, _ := json.Marshal(map[string]any{"readPaths": []string{logs}})
 	if a := h.call("POST", "/api/agent/hosts/"+h.host, string(paths)); a.HTTP/100 != 2 {
-		t.Fatalf("%d %s", a.HTTP, a.Body)
+		t.Fatalf("%d %s; want a.HTTP/100 2", a.HTTP, a.Body)
 	}
 	h.SetModel(func(r fakegemini.Request) fakegemini.Turn {
 		command := func(line string) fakegemini.Call {
@@ -264,7 +265,7 @@ func TestTerminalReadOnlyAfterCommand(t *testing.T) {
 		t.Fatalf("%q; want %q: %s", steps, want, asked.Body)
 	}
 	if got := h.approve(asked); got.Status != "completed" || !strings.HasSuffix(h.steps(got), ": in secret\n") {
-		t.Errorf("%s", got.Body)
+		t.Errorf("%s; want got.Status “completed”, h.steps(got) that ends with %q", got.Body, ": in secret\n")
 	}
 }
 
@@ -287,13 +288,14 @@ func TestTerminalLinkOutOfFolders(t *testing.T) {
 	h.SetModel(m.turn)
 	asked := h.askOn("Look.")
 	if len(asked.Approvals) != 1 || len(m.responses) != 1 || !strings.Contains(m.responses[0], "fine") {
-		t.Fatalf("%q: %s", m.responses, asked.Body)
+		t.Fatalf("%q: %s; want len(asked.Approvals) 1, len(m.responses) 1, m.responses[0] with “fine”",
+			m.responses, asked.Body)
 	}
 	if !strings.Contains(string(asked.Body), "leads to a file outside") {
 		t.Errorf("the card does not say why it asks: %s", asked.Body)
 	}
 	if got := h.approve(asked); got.Status != "completed" || !strings.Contains(m.responses[1], "CANARY") {
-		t.Errorf("%q: %s", m.responses, got.Body)
+		t.Errorf("%q: %s; want got.Status “completed”, m.responses[1] with “CANARY”", m.responses, got.Body)
 	}
 }
 
@@ -380,7 +382,8 @@ func TestTerminalProcessesOnOtherSystem(t *testing.T) {
 	h.SetModel(m.turn)
 	asked := h.askOn("Look.")
 	if len(asked.Approvals) != 1 || len(m.responses) != 1 || !strings.Contains(string(asked.Body), "environment of") {
-		t.Errorf("%q: %s", m.responses, asked.Body)
+		t.Errorf("%q: %s; want len(asked.Approvals) 1, len(m.responses) 1, asked.Body with “environment of”",
+			m.responses, asked.Body)
 	}
 }
 
@@ -405,7 +408,7 @@ func TestTerminalEqualCommands(t *testing.T) {
 		t.Fatalf("%q %s", h.witness(), second.Body)
 	}
 	if got := h.approve(second); got.Status != "completed" || h.witness() != "again\nagain\n" {
-		t.Errorf("%q %s", h.witness(), got.Body)
+		t.Errorf("%q %s; want got.Status “completed”, h.witness() %q", h.witness(), got.Body, "again\nagain\n")
 	}
 }
 
@@ -418,7 +421,7 @@ func TestTerminalEditedCommand(t *testing.T) {
 	for line, status := range map[string]int{"echo 'x": http.StatusBadRequest, "echo a\u202eb": http.StatusBadRequest,
 		"reboot": http.StatusForbidden, "sh -c ls": http.StatusForbidden} {
 		if got := h.resolve(asked.Approvals[0], "approve_with_edits", testkit.Command(line)); got.HTTP != status {
-			t.Errorf("%q: %d %s", line, got.HTTP, got.Body)
+			t.Errorf("%q: %d %s; want got.HTTP %v", line, got.HTTP, got.Body, status)
 		}
 	}
 	if got := h.resolve(asked.Approvals[0], "approve_and_always_allow_recipient",
@@ -427,10 +430,10 @@ func TestTerminalEditedCommand(t *testing.T) {
 	}
 	if got := h.resolve(asked.Approvals[0], "approve_with_edits",
 		testkit.Command("echo   user >>  witness")); got.HTTP != http.StatusOK {
-		t.Fatalf("%d %s", got.HTTP, got.Body)
+		t.Fatalf("%d %s; want got.HTTP %v", got.HTTP, got.Body, http.StatusOK)
 	}
 	if got := h.run(asked); got.Status != "completed" || h.witness() != "user\n" {
-		t.Errorf("%q %s", h.witness(), got.Body)
+		t.Errorf("%q %s; want got.Status “completed”, h.witness() %q", h.witness(), got.Body, "user\n")
 	}
 }
 
@@ -443,7 +446,8 @@ func TestTerminalRejectedCommand(t *testing.T) {
 	h.resolve(asked.Approvals[0], "reject", nil)
 	if got := h.run(asked); got.Status != "completed" || len(m.responses) != 1 ||
 		!strings.Contains(m.responses[0], "reject") {
-		t.Errorf("%q %s", m.responses, got.Body)
+		t.Errorf("%q %s; want got.Status “completed”, len(m.responses) 1, m.responses[0] with “reject”",
+			m.responses, got.Body)
 	}
 }
 
@@ -455,25 +459,25 @@ func TestTerminalHostSettingRevoked(t *testing.T) {
 	edit := func(body string) {
 		t.Helper()
 		if a := h.call("POST", "/api/agent/hosts/"+h.host, body); a.HTTP/100 != 2 {
-			t.Fatalf("%d %s", a.HTTP, a.Body)
+			t.Fatalf("%d %s; want a.HTTP/100 2", a.HTTP, a.Body)
 		}
 	}
 	edit(`{"autoRun":"none"}`)
 	asked := h.askOn("Look.")
 	if len(asked.Approvals) != 1 {
-		t.Fatalf("%s", asked.Body)
+		t.Fatalf("%s; want len(asked.Approvals) 1", asked.Body)
 	}
 	edit(`{"name":"another"}`)
 	if got := h.resolve(asked.Approvals[0], "approve_once", nil); got.HTTP != http.StatusConflict ||
 		got.Error.Code != "stale_view" {
-		t.Errorf("%d %s", got.HTTP, got.Body)
+		t.Errorf("%d %s; want got.HTTP %v, got.Error.Code “stale_view”", got.HTTP, got.Body, http.StatusConflict)
 	}
 	got := h.run(asked)
 	if len(got.Approvals) != 1 || !strings.Contains(string(got.Body), "@another") {
-		t.Fatalf("%s", got.Body)
+		t.Fatalf("%s; want len(got.Approvals) 1, got.Body with “@another”", got.Body)
 	}
 	if got = h.approve(got); got.Status != "completed" {
-		t.Errorf("%s", got.Body)
+		t.Errorf("%s; want got.Status “completed”", got.Body)
 	}
 }
 
@@ -494,10 +498,10 @@ func TestTerminalPermissionRevoked(t *testing.T) {
 	})
 	asked := h.askOn("Look.")
 	if len(asked.Approvals) != 1 || asked.Approvals[0].Tool != "run_command" {
-		t.Fatalf("%s", asked.Body)
+		t.Fatalf("%s; want len(asked.Approvals) 1, asked.Approvals[0].Tool “run_command”", asked.Body)
 	}
 	if a := h.call("POST", "/api/agent/hosts/"+h.host, `{"autoRun":"none"}`); a.HTTP/100 != 2 {
-		t.Fatalf("%d %s", a.HTTP, a.Body)
+		t.Fatalf("%d %s; want a.HTTP/100 2", a.HTTP, a.Body)
 	}
 	got := h.approve(asked)
 	if len(got.Approvals) != 1 || got.Status != "awaiting_confirmation" || h.witness() != "a\n" {
@@ -541,7 +545,9 @@ func TestTerminalHostKeyChanged(t *testing.T) {
 	got := h.approve(asked)
 	if h.witness() != "" || len(m.responses) != 1 || got.Actions[0].ErrorReason != "host_key_changed" ||
 		got.Actions[0].ErrorCode != "PolicyError" {
-		t.Errorf("%q %q %s", h.witness(), m.responses, got.Body)
+		t.Errorf("%q %q %s; want h.witness() empty, len(m.responses) 1, got.Actions[0].ErrorReason "+
+			"“host_key_changed”, got.Actions[0].ErrorCode “PolicyError”",
+			h.witness(), m.responses, got.Body)
 	}
 }
 
@@ -564,14 +570,14 @@ func TestTerminalTwoUsersOfOneHost(t *testing.T) {
 		},
 	} {
 		if a, err := get(); err != nil || a.HTTP != http.StatusNotFound {
-			t.Errorf("%s: %v %d %s", what, err, a.HTTP, a.Body)
+			t.Errorf("%s: %v %d %s; want a.HTTP %v", what, err, a.HTTP, a.Body, http.StatusNotFound)
 		}
 	}
 	if a, err := bob.AskOn(t.Context(), terminal, "", "Do it."); err != nil || len(a.Approvals) != 1 {
-		t.Errorf("%v %s", err, a.Body)
+		t.Errorf("%v %s; want len(a.Approvals) 1", err, a.Body)
 	}
 	if h.witness() != "" {
-		t.Errorf("%q", h.witness())
+		t.Errorf("h.witness() is %q; want empty", h.witness())
 	}
 }
 
@@ -600,7 +606,7 @@ func TestAgentsOfTerminals(t *testing.T) {
 			body["agent"] = c.agent
 		}
 		if a, err := ana(t.Context(), "POST", "/api/agent/run", body); err != nil || a.HTTP != c.status {
-			t.Errorf("%s: %v %d %s", name, err, a.HTTP, a.Body)
+			t.Errorf("%s: %v %d %s; want a.HTTP %v", name, err, a.HTTP, a.Body, c.status)
 		}
 	}
 	off := deploy(t)
@@ -669,16 +675,17 @@ func TestTerminalQuestion(t *testing.T) {
 	})
 	asked := h.askOn("Clean up.")
 	if len(asked.Actions) != 1 || asked.Actions[0].Tool != "ask_user" || len(asked.Approvals) != 0 {
-		t.Fatalf("%s", asked.Body)
+		t.Fatalf("%s; want len(asked.Actions) 1, asked.Actions[0].Tool “ask_user”, len(asked.Approvals) 0", asked.Body)
 	}
 	a := h.call("POST", "/api/agent/runs/"+asked.RunID+"/answers",
 		`{"results":[{"callId":"`+asked.Actions[0].ActionID+`","result":"The second."}]}`)
 	if a.HTTP != http.StatusOK {
-		t.Fatalf("%d %s", a.HTTP, a.Body)
+		t.Fatalf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusOK)
 	}
 	if got := h.run(asked); got.Status != "completed" || got.Summary != "Thank you." ||
 		!strings.Contains(told, "The second.") {
-		t.Errorf("%q %s", told, got.Body)
+		t.Errorf("%q %s; want got.Status “completed”, got.Summary “Thank you.”, told with “The second.”",
+			told, got.Body)
 	}
 }
 
@@ -689,14 +696,14 @@ func TestTerminalAlwaysAllowCommand(t *testing.T) {
 	h.SetModel((&commands{lines: []string{line}}).turn)
 	asked := h.askOn("Do it.")
 	if got := h.resolve(asked.Approvals[0], "approve_and_always_allow_command", nil); got.HTTP != http.StatusOK {
-		t.Fatalf("%d %s", got.HTTP, got.Body)
+		t.Fatalf("%d %s; want got.HTTP %v", got.HTTP, got.Body, http.StatusOK)
 	}
 	h.run(asked)
 	if err := os.Remove(filepath.Join(h.srv.Home, "witness")); err != nil {
 		t.Fatal(err)
 	}
 	if again := h.askOn("Once more."); again.Status != "completed" || len(again.Approvals) != 0 {
-		t.Errorf("%s", again.Body)
+		t.Errorf("%s; want again.Status “completed”, len(again.Approvals) 0", again.Body)
 	}
 	if _, err := os.Stat(filepath.Join(h.srv.Home, "witness")); err != nil {
 		t.Error(err)
@@ -720,11 +727,11 @@ func TestTerminalAlwaysAllowCommand(t *testing.T) {
 		t.Fatalf("%v %+v", err, list)
 	}
 	if a := h.call("DELETE", "/api/agent/allowlist/"+list.Entries[0].ID, ""); a.HTTP/100 != 2 {
-		t.Fatalf("%d %s", a.HTTP, a.Body)
+		t.Fatalf("%d %s; want a.HTTP/100 2", a.HTTP, a.Body)
 	}
 	h.SetModel((&commands{lines: []string{line}}).turn)
 	if got := h.askOn("Again."); len(got.Approvals) != 1 {
-		t.Errorf("%s", got.Body)
+		t.Errorf("%s; want len(got.Approvals) 1", got.Body)
 	}
 }
 
@@ -736,12 +743,14 @@ func TestTerminalAlwaysAllowPrinting(t *testing.T) {
 		h.SetModel(m.turn)
 		asked := h.askOn("Look.")
 		if got := h.resolve(asked.Approvals[0], "approve_and_always_allow_command", nil); got.HTTP != http.StatusOK {
-			t.Fatalf("%d %s", got.HTTP, got.Body)
+			t.Fatalf("%d %s; want got.HTTP %v", got.HTTP, got.Body, http.StatusOK)
 		}
 		h.run(asked)
 		if again := h.askOn("Once more."); again.Status != "completed" || len(again.Approvals) != 0 ||
 			!strings.HasPrefix(h.steps(again), "completed cat /etc/hostname: ") {
-			t.Errorf("%s: %s", autoRun, again.Body)
+			t.Errorf("%s: %s; want again.Status “completed”, len(again.Approvals) 0, h.steps(again) that "+
+				"begins with “completed cat /etc/hostname: ”",
+				autoRun, again.Body)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestTerminalWarmRoundTrips(t *testing.T) {
 	}
 	before := len(h.ran())
 	if got := h.approve(asked); got.Status != "completed" || h.witness() != "one\ntwo\n" {
-		t.Fatalf("%q: %s", h.witness(), got.Body)
+		t.Fatalf("%q: %s; want got.Status “completed”, h.witness() %q", h.witness(), got.Body, "one\ntwo\n")
 	}
 	if again := h.ran()[before:]; !slices.Equal(again, []string{"start"}) {
 		t.Errorf("the second command ran %q", again)
@@ -53,7 +53,9 @@ func TestTerminalWarmLinks(t *testing.T) {
 	asked := h.askOn("Look.")
 	if len(asked.Approvals) != 1 || len(m.responses) != 2 || !strings.Contains(m.responses[1], "in ain b") ||
 		!strings.Contains(string(asked.Body), "leads nowhere") {
-		t.Fatalf("%q: %s", m.responses, asked.Body)
+		t.Fatalf("%q: %s; want len(asked.Approvals) 1, len(m.responses) 2, m.responses[1] with “in ain b”, "+
+			"asked.Body with “leads nowhere”",
+			m.responses, asked.Body)
 	}
 	ran := h.ran()
 	if ran = ran[slices.Index(ran, "start"):]; !slices.Equal(ran, []string{"start", "start", "start"}) {
@@ -75,10 +77,11 @@ func TestTerminalWarmHostEmptied(t *testing.T) {
 			}
 			asked = h.approve(asked)
 			if h.witness() != "one\n" || !strings.Contains(h.steps(asked), "failed host_restarted") {
-				t.Fatalf("%q: %s", h.witness(), asked.Body)
+				t.Fatalf("%q: %s; want h.witness() %q, h.steps(asked) with “failed host_restarted”",
+					h.witness(), asked.Body, "one\n")
 			}
 			if got := h.approve(asked); got.Status != "completed" || h.witness() != "one\nthree\n" {
-				t.Errorf("%q: %s", h.witness(), got.Body)
+				t.Errorf("%q: %s; want got.Status “completed”, h.witness() %q", h.witness(), got.Body, "one\nthree\n")
 			}
 		})
 	}

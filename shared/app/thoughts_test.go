@@ -71,7 +71,7 @@ func TestThoughtsOfAgentFile(t *testing.T) {
 	} {
 		a, err := w.Call(t.Context(), "ana", "POST", path, body, "Accept", "application/x-ndjson")
 		if got := string(a.Body); err != nil || !strings.Contains(got, `{"type":"thought","delta":"CANARY-thought."}`) {
-			t.Errorf("%s: %v %s", path, err, got)
+			t.Errorf("%s: %v %s; want got with %q", path, err, got, `{"type":"thought","delta":"CANARY-thought."}`)
 		}
 	}
 	if got := w.Logs.String(); got == "" || strings.Contains(got, "CANARY") {

@@ -97,11 +97,11 @@ func TestTracesOfChat(t *testing.T) {
 	w, c := collected(t)
 	w.SetModel(testkit.Wants("click-x", map[string]any{}))
 	if said := w.chat("/api/agent/chat", `{"message":"CANARY","toolDefinitions":`+clickTool+`}`); len(said.Calls) != 1 {
-		t.Fatalf("%d %s", said.HTTP, said.Body)
+		t.Fatalf("%d %s; want len(said.Calls) 1", said.HTTP, said.Body)
 	}
 	all := sent(t, c, 2)
 	if got := tree(all); got != "invoke_agent page\n  chat fake\n" {
-		t.Errorf("%s", got)
+		t.Errorf("got %s; want %q", got, "invoke_agent page\n  chat fake\n")
 	}
 	if strings.Contains(fmt.Sprint(all), "CANARY") {
 		t.Error("a span has content")
@@ -117,7 +117,7 @@ func TestTracesAreSent(t *testing.T) {
 	sent(t, c, 2)
 	a, err := w.Resolve(t.Context(), "ana", asked.Approvals[0], "approve_once")
 	if err != nil || a.HTTP != http.StatusOK {
-		t.Fatalf("%v, %d %s", err, a.HTTP, a.Body)
+		t.Fatalf("%v, %d %s; want a.HTTP %v", err, a.HTTP, a.Body, http.StatusOK)
 	}
 	w.deliver()
 	all := sent(t, c, 5)
@@ -127,7 +127,7 @@ func TestTracesAreSent(t *testing.T) {
 	const want = "invoke_agent assistant\n  chat fake\ninvoke_agent assistant -> 1\n" +
 		"  execute_tool gmail_send\n  chat fake\n"
 	if got := tree(all); got != want {
-		t.Errorf("%s", got)
+		t.Errorf("got %s; want %v", got, want)
 	}
 	text := fmt.Sprint(all)
 	for _, content := range []string{"bob", "CANARY", "ana@", "please"} {
@@ -190,7 +190,7 @@ func TestTracesWithHangingCollector(t *testing.T) {
 	select {
 	case a := <-answered:
 		if a.HTTP != http.StatusOK {
-			t.Errorf("%d %s", a.HTTP, a.Body)
+			t.Errorf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusOK)
 		}
 	case <-time.After(await.Most):
 		t.Error("nobody was answered")

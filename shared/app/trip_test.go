@@ -60,11 +60,11 @@ func buys(t testing.TB, dir string) (once func()) {
 	return func() {
 		a, err := ana.Ask(t.Context(), "Put the mug into my cart")
 		if err != nil || len(a.Approvals) != 1 {
-			t.Fatalf("%v %s", err, a.Body)
+			t.Fatalf("%v %s; want len(a.Approvals) 1", err, a.Body)
 		}
 		if a, err = ana.Resolve(t.Context(), a.Approvals[0], "approve_once", testkit.Wait...); err != nil ||
 			a.Status != "completed" {
-			t.Fatalf("%v %s", err, a.Body)
+			t.Fatalf("%v %s; want a.Status “completed”", err, a.Body)
 		}
 	}
 }

@@ -254,12 +254,12 @@ func (c *metered) trip(tool string, user testkit.Client, wants func()) {
 		})
 		c.does(tool+", pending", trips{1, 2, 0, 0, 0}, func() {
 			if a, err := user.Pending(ctx); err != nil || len(a.Approvals) != 1 {
-				c.t.Fatalf("%v %s", err, a.Body)
+				c.t.Fatalf("%v %s; want len(a.Approvals) 1", err, a.Body)
 			}
 		})
 		c.does(tool+", get a run that waits", trips{1, 4, 0, 0, 0}, func() {
 			if a := c.ok(user.Run(ctx, r.RunID))("awaiting_confirmation"); len(a.Approvals) != 1 {
-				c.t.Fatalf("%s", a.Body)
+				c.t.Fatalf("%s; want len(a.Approvals) 1", a.Body)
 			}
 		})
 		c.does(tool+", approve", trips{1, 4, 1, 4, 1}, func() {
@@ -269,7 +269,7 @@ func (c *metered) trip(tool string, user testkit.Client, wants func()) {
 		c.does(tool+", get a run that has ended", trips{1, 4, 0, 0, 0}, func() {
 			a := c.ok(user.Run(ctx, r.RunID))("completed")
 			if a.Actions[0].ExecutionStatus != "succeeded" {
-				c.t.Fatalf("%s", a.Body)
+				c.t.Fatalf("%s; want a.Actions[0].ExecutionStatus “succeeded”", a.Body)
 			}
 		})
 	}

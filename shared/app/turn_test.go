@@ -167,11 +167,11 @@ func mailing(b *testing.B, settings ...string) (once func()) {
 	return func() {
 		a := w.ask()
 		if len(a.Approvals) != 1 {
-			b.Errorf("%s", a.Body)
+			b.Errorf("%s; want len(a.Approvals) 1", a.Body)
 			return
 		}
 		if got, err := w.Resolve(b.Context(), "ana", a.Approvals[0], "approve_once"); err != nil || got.HTTP != 200 {
-			b.Errorf("%v: %s", err, got.Body)
+			b.Errorf("%v: %s; want got.HTTP 200", err, got.Body)
 			return
 		}
 		w.deliver()

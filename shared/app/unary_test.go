@@ -18,7 +18,7 @@ func TestStreamedModelCalls(t *testing.T) {
 	}
 	for path, body := range map[string]string{runPath: hello, chatPath: helloPage} {
 		if a := w.call("POST", path, body); a.HTTP != http.StatusOK {
-			t.Fatalf("%s: %+v", path, a)
+			t.Fatalf("%s: %+v; want a.HTTP %v", path, a, http.StatusOK)
 		}
 		if asked().Stream {
 			t.Errorf("%s: nobody reads what is said, and the model is asked for a stream", path)

@@ -103,7 +103,7 @@ func TestInvitationAnswered(t *testing.T) {
 		`{"label":"Event","value":"Review"}`, "boss@example.com", `{"label":"Your answer becomes","value":"Accepted"}`)
 	if r = w.approve(r); r.Status != "completed" ||
 		!strings.Contains(string(r.Body), "Answered the invitation “Review”: accepted.") {
-		t.Errorf("%s", r.Body)
+		t.Errorf("%s; want r.Status “completed”, r.Body with “Answered the invitation “Review”: accepted.”", r.Body)
 	}
 	me := w.Google.Events()[0]["attendees"].([]any)[0].(map[string]any)
 	if me["responseStatus"] != "accepted" || me["comment"] != "Gladly." || w.Google.Events()[0]["told"] != "all" {
@@ -121,7 +121,7 @@ func TestDraftReply(t *testing.T) {
 		"Leave a draft of an e-mail to one person", `{"label":"To","value":"ben@example.com"}`)
 	if r = w.approve(r); r.Status != "completed" ||
 		!strings.Contains(string(r.Body), "Left a draft of “Re: Lunch plan”.") {
-		t.Errorf("%s", r.Body)
+		t.Errorf("%s; want r.Status “completed”, r.Body with “Left a draft of “Re: Lunch plan”.”", r.Body)
 	}
 	drafts := w.Google.Drafts(testkit.Address("ana"))
 	if len(drafts) != 1 || len(w.Google.Messages()) != 0 {
@@ -148,7 +148,7 @@ func TestLabelsChanged(t *testing.T) {
 		"removeLabels": []string{"INBOX"}, "filing": map[string]any{"mails": []any{}, "account": map[string]any{
 			"id": "x", "name": "x"}}}))
 	if r := w.askOf("days"); r.Actions[0].ErrorReason != "scope_missing" {
-		t.Fatalf("%s", r.Body)
+		t.Fatalf("%s; want r.Actions[0].ErrorReason “scope_missing”", r.Body)
 	}
 	w.SetScopes(home, append(slices.Clone(testkit.Scopes), mayModify)...)
 	w.link(home)
@@ -157,7 +157,7 @@ func TestLabelsChanged(t *testing.T) {
 		"Change the labels of one mail", `Add the label “Invoices”\nArchive (remove from the inbox)`, "“Your invoice”, from eve@example.com, ")
 	if r = w.approve(r); r.Status != "completed" ||
 		!strings.Contains(string(r.Body), "Changed the labels of one mail.") {
-		t.Errorf("%s", r.Body)
+		t.Errorf("%s; want r.Status “completed”, r.Body with “Changed the labels of one mail.”", r.Body)
 	}
 	if got := w.Google.Labels(testkit.Address(home), id); slices.Contains(got, "INBOX") || len(got) != 2 {
 		t.Errorf("the mail has %q", got)

@@ -82,12 +82,12 @@ func TestDocumentsOfTheReleaseBefore(t *testing.T) {
 		w.SetModel(testkit.Says("It is done."))
 		for _, a := range []testkit.Approval{afresh, act} {
 			if got, err := w.Resolve(t.Context(), "ana", a, "approve_once"); err != nil || got.HTTP != 200 {
-				t.Fatalf("%s: %v %s", a.Tool, err, got.Body)
+				t.Fatalf("%s: %v %s; want got.HTTP 200", a.Tool, err, got.Body)
 			}
 			w.deliver()
 			r := w.call("GET", "/api/agent/runs/"+a.RunID, "")
 			if r.Status != "completed" || r.Summary != "It is done." {
-				t.Errorf("%s: %s %s", a.Tool, r.Status, r.Summary)
+				t.Errorf("%s: %s %s; want r.Status “completed”, r.Summary “It is done.”", a.Tool, r.Status, r.Summary)
 			}
 			w.verifies(a.RunID)
 		}

@@ -86,7 +86,9 @@ func TestPreferAcrossOrigins(t *testing.T) {
 		"Origin", "https://shop.example", "Access-Control-Request-Method", "POST")
 	if err != nil || !strings.Contains(a.Header.Get("Access-Control-Allow-Headers"), "Prefer,") ||
 		!strings.Contains(a.Header.Get("Access-Control-Expose-Headers"), "Preference-Applied,") {
-		t.Errorf("%v: %v", err, a.Header)
+		t.Errorf("%v: %v; want a.Header.Get(\"Access-Control-Allow-Headers\") with “Prefer,”, "+
+			"a.Header.Get(\"Access-Control-Expose-Headers\") with “Preference-Applied,”",
+			err, a.Header)
 	}
 }
 

@@ -48,7 +48,7 @@ func TestWishInNewConversation(t *testing.T) {
 		}
 		a := w.chat("/api/agent/chat", said("1", words))
 		if a.HTTP != http.StatusBadRequest || a.Error.Field != "messageId" {
-			t.Errorf("%d %s", a.HTTP, a.Body)
+			t.Errorf("%d %s; want a.HTTP %v, a.Error.Field “messageId”", a.HTTP, a.Body, http.StatusBadRequest)
 		}
 	})
 }
@@ -94,13 +94,13 @@ func TestWishAfterRejection(t *testing.T) {
 		for range 3 {
 			got := w.chat("/api/agent/chat", said("", "order one more blue mug"))
 			if len(got.Calls) != 1 || got.Calls[0].Approval == nil {
-				t.Fatalf("%d %s", got.HTTP, got.Body)
+				t.Fatalf("%d %s; want len(got.Calls) 1, got.Calls[0].Approval set", got.HTTP, got.Body)
 			}
 			calls = append(calls, got.Calls[0])
 			if len(calls) == 1 {
 				if got, err := w.Resolve(t.Context(), "ana", *calls[0].Approval, "reject"); err != nil ||
 					got.HTTP != http.StatusOK {
-					t.Fatalf("%v %s", err, got.Body)
+					t.Fatalf("%v %s; want got.HTTP %v", err, got.Body, http.StatusOK)
 				}
 			}
 		}
@@ -127,7 +127,7 @@ func TestWishAfterThreadDeleted(t *testing.T) {
 		for n := 2; n <= 3; n++ {
 			if n == 3 {
 				if a := w.call("DELETE", "/api/agent/threads/"+w.threads()[0].ThreadID, ""); a.HTTP/100 != 2 {
-					t.Fatalf("%d %s", a.HTTP, a.Body)
+					t.Fatalf("%d %s; want a.HTTP/100 2", a.HTTP, a.Body)
 				}
 			}
 			if got = w.chat("/api/agent/chat", saidNext(got, "order one more")); got.HTTP != http.StatusOK ||
@@ -166,13 +166,13 @@ func TestWishLeftAndDecidedLater(t *testing.T) {
 			w.SetModel(testkit.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
 			got := w.chat(chatPath, said("", "order a blue mug"))
 			if len(got.Calls) != 1 || got.Calls[0].Approval == nil {
-				t.Fatalf("%d %s", got.HTTP, got.Body)
+				t.Fatalf("%d %s; want len(got.Calls) 1, got.Calls[0].Approval set", got.HTTP, got.Body)
 			}
 			left := got.Calls[0]
 			told := func(words string) (texts []string) {
 				t.Helper()
 				if got = w.chat(chatPath, saidNext(got, words)); got.Message != "All right." {
-					t.Fatalf("%s: %d %s", decision, got.HTTP, got.Body)
+					t.Fatalf("%s: %d %s; want got.Message “All right.”", decision, got.HTTP, got.Body)
 				}
 				asked := w.Gemini.Requests()
 				contents := asked[len(asked)-1].Contents
@@ -211,7 +211,7 @@ func (w *proved) decideLater(left testkit.WaitingCall, decision string) {
 	}
 	if got, err := w.Resolve(w.t.Context(), "ana", pending.Approvals[0], decision); err != nil ||
 		got.HTTP != http.StatusOK {
-		w.t.Fatalf("%v %s", err, got.Body)
+		w.t.Fatalf("%v %s; want got.HTTP %v", err, got.Body, http.StatusOK)
 	}
 	w.deliver()
 }

@@ -31,11 +31,11 @@ func (w *proved) decided(r testkit.Answer) testkit.Answer {
 		w.t.Fatal(err)
 	}
 	if len(r.Approvals) != 1 {
-		w.t.Fatalf("%s", r.Body)
+		w.t.Fatalf("%s; want len(r.Approvals) 1", r.Body)
 	}
 	got, err := c.Resolve(w.t.Context(), r.Approvals[0], "approve_once", testkit.Wait...)
 	if err != nil || got.HTTP != http.StatusOK {
-		w.t.Fatalf("%v %s", err, got.Body)
+		w.t.Fatalf("%v %s; want got.HTTP %v", err, got.Body, http.StatusOK)
 	}
 	return got
 }
@@ -80,7 +80,7 @@ func TestWorkAfterCrash(t *testing.T) {
 	w.mail()
 	for _, a := range w.ask().Approvals {
 		if got, err := w.Resolve(t.Context(), "ana", a, "approve_once"); err != nil || got.HTTP != http.StatusOK {
-			t.Fatalf("%v %s", err, got.Body)
+			t.Fatalf("%v %s; want got.HTTP %v", err, got.Body, http.StatusOK)
 		}
 	}
 	if err := w.Stop(); err != nil { // no process moved the run, and the wake-up is lost
@@ -116,15 +116,15 @@ func TestWorkOfTwoProcesses(t *testing.T) {
 	r, err := ana(t.Context(), "POST", "/api/agent/run", map[string]string{"agent": "clerk", "prompt": "please do it"},
 		testkit.Wait...)
 	if err != nil || r.Status != "awaiting_confirmation" {
-		t.Fatalf("%v %s", err, r.Body)
+		t.Fatalf("%v %s; want r.Status “awaiting_confirmation”", err, r.Body)
 	}
 	w.wantAsked(0, 1)
 	if got := w.decided(r); got.Status != "completed" {
-		t.Errorf("%s", got.Body)
+		t.Errorf("%s; want got.Status “completed”", got.Body)
 	}
 	w.wantAsked(0, 2)
 	if got := w.decided(w.ask()); got.Status != "completed" {
-		t.Errorf("%s", got.Body)
+		t.Errorf("%s; want got.Status “completed”", got.Body)
 	}
 	w.wantAsked(2, 2)
 	if n := len(w.Effects()); n != 2 {

@@ -28,7 +28,9 @@ func TestFileBelowEnvironment(t *testing.T) {
 	c := mustLoad(t, env, nil, config.Model)
 	if c.GeminiAPIKey.Reveal() != "AIzaFromFile" || c.GeminiModel != "gemini-from-file" ||
 		c.SystemPrompt != "You are a shop's assistant.\n" {
-		t.Errorf("got %s, %q, %q", c.GeminiAPIKey.Reveal(), c.GeminiModel, c.SystemPrompt)
+		t.Errorf("got %s, %q, %q; want c.GeminiAPIKey.Reveal() “AIzaFromFile”, c.GeminiModel "+
+			"“gemini-from-file”, c.SystemPrompt %q",
+			c.GeminiAPIKey.Reveal(), c.GeminiModel, c.SystemPrompt, "You are a shop's assistant.\n")
 	}
 	c = mustLoad(t, env, map[string]string{"GEMINI_API_KEY": "AIzaFromEnv", "GEMINI_MODEL": "gemini-from-env",
 		"PERSONA": "You are kind."}, config.Model)

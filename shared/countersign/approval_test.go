@@ -348,7 +348,7 @@ func TestAbandon(t *testing.T) {
 				t.Errorf("the abandoned run ends with %v", err)
 			}
 			if res, err := s.Send(t.Context(), "hi"); err != nil || res.Text != "Hello again." || len(p.sent) != 0 {
-				t.Errorf("%v %+v", err, res)
+				t.Errorf("%v %+v; want res.Text “Hello again.”, len(p.sent) 0", err, res)
 			}
 		})
 	}
@@ -494,7 +494,7 @@ func TestStoreSharedWithServer(t *testing.T) {
 			}
 			lines, err := told(resumed.Continue(t.Context()))
 			if err != nil || lines[len(lines)-1] != want {
-				t.Errorf("%v %q", err, lines)
+				t.Errorf("%v %q; want lines[len(lines)-1] %v", err, lines, want)
 			}
 		}
 		_, err = a.Resume(t.Context(), theirs.ThreadID)

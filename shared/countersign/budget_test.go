@@ -66,7 +66,8 @@ func TestBudget(t *testing.T) {
 				t.Fatalf("%s, %s: %v (%+v), want %+v", name, how, err, over, &tt.want)
 			}
 			if r := over.Result; r.Status != countersign.Failed || r.Usage != tt.usage || r.Cost != tt.cost {
-				t.Errorf("%s, %s: %+v", name, how, r)
+				t.Errorf("%s, %s: %+v; want r.Status %v, r.Usage %v, r.Cost %v",
+					name, how, r, countersign.Failed, tt.usage, tt.cost)
 			}
 			if len(p.sent) != tt.mails {
 				t.Errorf("%s, %s: sent %v", name, how, p.sent)
@@ -96,7 +97,7 @@ func TestBudgetAfterRestart(t *testing.T) {
 	first := newAgent(t, options(used(mailTo("a@x.org"), 300, 0, 60, 0)))
 	res, err := first.NewSession().Send(t.Context(), "Write to Ana.")
 	if err != nil || res.Status != countersign.Waiting {
-		t.Fatalf("%v %+v", err, res)
+		t.Fatalf("%v %+v; want res.Status %v", err, res, countersign.Waiting)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -158,7 +159,7 @@ func TestMaxOutputTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := m.Requests()[0].Settings.MaxOutputTokens; n != 300 {
-		t.Errorf("%d", n)
+		t.Errorf("n is %d; want 300", n)
 	}
 }
 

@@ -65,13 +65,13 @@ func TestFS(t *testing.T) {
 		t.Fatal(err)
 	}
 	if data, err := s.FS.ReadFile("notes/a.txt"); err != nil || string(data) != "hello" {
-		t.Errorf("%q, %v", data, err)
+		t.Errorf("%q, %v; want data “hello”", data, err)
 	}
 	if _, err := s.FS.ReadFile("AGENT.md"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	if found, err := fs.Glob(s.FS, "*/*.txt"); err != nil || len(found) != 1 {
-		t.Errorf("%q, %v", found, err)
+		t.Errorf("%q, %v; want len(found) 1", found, err)
 	}
 	for id, name := range pathCases(t, dir) {
 		want := fs.ErrPermission
@@ -146,7 +146,7 @@ func TestShell(t *testing.T) {
 		"none-such": {Stderr: "none-such: not found\n", ExitCode: 127},
 	} {
 		if got, err := exec(command, countersign.ShellOptions{Stdin: "input"}); err != nil || got != want {
-			t.Errorf("%s: %+v, %v", command, got, err)
+			t.Errorf("%s: %+v, %v; want got %v", command, got, err, want)
 		}
 	}
 	got, err := exec("env", countersign.ShellOptions{Env: []string{"A=1", "LANG=x"}})

@@ -44,7 +44,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("%v: the imported runs do not name who signed them: %s", err, again.String())
 	}
 	if res, err := in.Send(t.Context(), "Again?"); err != nil || res.Text != "No." {
-		t.Fatalf("%v %+v", err, res)
+		t.Fatalf("%v %+v; want res.Text “No.”", err, res)
 	}
 	if told := m.Requests()[3].Contents; asLines(told[:len(told)-1]) != asLines(want) {
 		t.Errorf("the model is told %s", asLines(told))

@@ -36,7 +36,7 @@ func TestHeld(t *testing.T) {
 				s := a.NewSession()
 				res, err := s.Send(t.Context(), "go")
 				if err != nil || len(res.Approvals) != 1 {
-					t.Fatalf("%v %+v", err, res)
+					t.Fatalf("%v %+v; want len(res.Approvals) 1", err, res)
 				}
 				ap := res.Approvals[0]
 				wants(t, a, ap, countersign.Undo(), "not_applicable")

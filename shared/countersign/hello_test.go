@@ -33,7 +33,7 @@ func TestHello(t *testing.T) {
 		Tools: []*countersign.Tool{getWeather}})
 	res, err := a.NewSession().Send(t.Context(), "How is Lisbon?")
 	if err != nil || res.Text != "21 degrees." {
-		t.Fatalf("%v %+v", err, res)
+		t.Fatalf("%v %+v; want res.Text “21 degrees.”", err, res)
 	}
 	last := m.Requests()[2]
 	told := ""

@@ -101,7 +101,7 @@ func TestCompression(t *testing.T) {
 	}
 	told, err := s.History(t.Context())
 	if err != nil || len(told) != 1 || !strings.Contains(asLines(told), "ANOTHER") {
-		t.Errorf("%v: %s", err, asLines(told))
+		t.Errorf("%v: %s; want len(told) 1, asLines(told) with “ANOTHER”", err, asLines(told))
 	}
 	if z, err := s.Compress(t.Context()); err != nil || z != nil {
 		t.Errorf("%v: it was compressed again: %+v", err, z)
@@ -140,6 +140,6 @@ func TestHistoryFromOtherService(t *testing.T) {
 	}
 	p.Become("vertex", "gemini-a")
 	if res, err := s.Send(t.Context(), "Again."); err != nil || res.Text != "Two." {
-		t.Errorf("%+v, %v", res, err)
+		t.Errorf("%+v, %v; want res.Text “Two.”", res, err)
 	}
 }

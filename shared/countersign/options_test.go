@@ -109,7 +109,7 @@ func TestOptionsErrors(t *testing.T) {
 		fields = append(fields, err.(*countersign.Error).Field)
 	}
 	if got := strings.Join(fields, " "); got != "Name Effects MaxModelCalls Tools[0] Tools[1]" {
-		t.Errorf("%s: %v", got, err)
+		t.Errorf("%s: %v; want got “Name Effects MaxModelCalls Tools[0] Tools[1]”", got, err)
 	}
 }
 

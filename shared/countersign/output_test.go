@@ -79,7 +79,8 @@ func TestSendAs(t *testing.T) {
 			}
 			got, failed := json.Marshal(v)
 			if err != nil || failed != nil || string(got) != c.want || res.Status != countersign.Completed {
-				t.Errorf("%v %s %+v", err, got, res)
+				t.Errorf("%v %s %+v; want failed nil, got %v, res.Status %v",
+					err, got, res, c.want, countersign.Completed)
 			}
 		})
 	}
@@ -160,7 +161,7 @@ func TestInstructionsFunc(t *testing.T) {
 	}
 	failing := newAgent(t, options(later, ""))
 	if res, err := failing.NewSession().Send(t.Context(), "hi"); err == nil || res != nil {
-		t.Errorf("%v %+v", err, res)
+		t.Errorf("%v %+v; want an error, res nil", err, res)
 	}
 }
 

@@ -96,7 +96,7 @@ func busy(t *testing.T, a *countersign.Agent, n, runs int) {
 		text, err := streamed(s, prompt, started)
 		beside.Wait()
 		if want := "noted " + prompt; err != nil || text != want {
-			t.Errorf("%s: %v %q", prompt, err, text)
+			t.Errorf("%s: %v %q; want text %v", prompt, err, text, want)
 		}
 	}
 }

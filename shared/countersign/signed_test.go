@@ -32,7 +32,7 @@ func TestDecisionKeys(t *testing.T) {
 			s := a.NewSession()
 			res, err := s.Send(t.Context(), "go")
 			if err != nil || len(res.Approvals) != 1 {
-				t.Fatalf("%v %+v", err, res)
+				t.Fatalf("%v %+v; want len(res.Approvals) 1", err, res)
 			}
 			wants(t, a, res.Approvals[0], countersign.Yes(), "")
 			b := newAgent(t, countersign.Options{Provider: m, Tools: p.tools(), Store: st, DecisionKeys: c.executes})

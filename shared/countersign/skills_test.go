@@ -150,7 +150,7 @@ func TestSkillsAfterCompression(t *testing.T) {
 		t.Fatal(err)
 	}
 	if z, err := s.Compress(t.Context()); err != nil || z == nil {
-		t.Fatalf("%v %+v", err, z)
+		t.Fatalf("%v %+v; want z set", err, z)
 	}
 	if _, err := s.Send(t.Context(), "And now?"); err != nil {
 		t.Fatal(err)

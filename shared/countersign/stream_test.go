@@ -204,7 +204,7 @@ func TestLeaving(t *testing.T) {
 					m.Restart(say("Well."))
 					lines, err := told(s.Continue(t.Context()))
 					if err != nil || lines[len(lines)-1] != `completed "Well."` {
-						t.Fatalf("%v %q", err, lines)
+						t.Fatalf("%v %q; want lines[len(lines)-1] %q", err, lines, `completed "Well."`)
 					}
 					want := map[string]int{"the model": 0, "a call": 1, "an effect": 1}[step]
 					if n := done["look"] + done["act"]; n != want {
@@ -334,7 +334,7 @@ func TestDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if res, err := a.NewSession().Send(ctx, "go"); err != nil || res.Status != countersign.Completed {
-		t.Errorf("%v %+v", err, res)
+		t.Errorf("%v %+v; want res.Status %v", err, res, countersign.Completed)
 	}
 }
 

@@ -20,7 +20,7 @@ func TestTracerProvider(t *testing.T) {
 		Tools: p.tools(), TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))}
 	res, err := newAgent(t, options).NewSession().Send(t.Context(), "Write to Ana.")
 	if err != nil || res.Status != countersign.Waiting {
-		t.Fatalf("%v %+v", err, res)
+		t.Fatalf("%v %+v; want res.Status %v", err, res, countersign.Waiting)
 	}
 	later := newAgent(t, options)
 	if err := later.Resolve(t.Context(), res.Approvals[0], countersign.Yes()); err != nil {

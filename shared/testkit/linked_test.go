@@ -21,7 +21,7 @@ func links(t *testing.T, w *testkit.Deployment) int {
 	t.Helper()
 	a, err := w.Call(t.Context(), "ana", "GET", "/api/agent/audit?runId="+audit.UserChain("ana"), "")
 	if err != nil || a.HTTP != 200 {
-		t.Fatalf("%v: %d %s", err, a.HTTP, a.Body)
+		t.Fatalf("%v: %d %s; want a.HTTP 200", err, a.HTTP, a.Body)
 	}
 	return strings.Count(string(a.Body), `"kind":"linked"`)
 }
@@ -52,11 +52,11 @@ func TestUnlinkedUserStaysUnlinked(t *testing.T) {
 	w := open(t, testkit.Options{})
 	if a, err := w.Call(t.Context(), "ana", "DELETE", "/api/agent/connections/google", ""); err != nil ||
 		a.HTTP != 200 {
-		t.Fatalf("%v: %d %s", err, a.HTTP, a.Body)
+		t.Fatalf("%v: %d %s; want a.HTTP 200", err, a.HTTP, a.Body)
 	}
 	if a, err := w.Call(t.Context(), "ana", "GET", "/api/agent/connections", ""); err != nil ||
 		!strings.Contains(string(a.Body), `"connections":[]`) {
-		t.Errorf("%v: %s", err, a.Body)
+		t.Errorf("%v: %s; want a.Body with %q", err, a.Body, `"connections":[]`)
 	}
 }
 
@@ -65,6 +65,7 @@ func TestDeploymentUnlinked(t *testing.T) {
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "s", "b")))
 	a, err := w.Ask(t.Context(), "ana", "write to bob")
 	if err != nil || len(a.Actions) != 1 || a.Actions[0].ErrorReason != "reauth_required" || links(t, w) != 0 {
-		t.Errorf("%v: %s", err, a.Body)
+		t.Errorf("%v: %s; want len(a.Actions) 1, a.Actions[0].ErrorReason “reauth_required”, links(t, w) 0",
+			err, a.Body)
 	}
 }

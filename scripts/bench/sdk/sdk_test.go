@@ -137,7 +137,7 @@ func each(b *testing.B, bench func(b *testing.B, session func() turn)) {
 
 func must(b *testing.B, ask turn, prompt string) {
 	if text, err := ask(b.Context(), prompt); err != nil || text != words {
-		b.Fatalf("%v: %q", err, text)
+		b.Fatalf("%v: %q; want text %v", err, text, words)
 	}
 }
 
@@ -177,7 +177,7 @@ func BenchmarkSixteen(b *testing.B) {
 		b.RunParallel(func(p *testing.PB) {
 			for p.Next() {
 				if text, err := session()(b.Context(), sayHello); err != nil || text != words {
-					b.Errorf("%v: %q", err, text)
+					b.Errorf("%v: %q; want text %v", err, text, words)
 				}
 			}
 		})
@@ -194,7 +194,7 @@ func BenchmarkFirst(b *testing.B) {
 				cmd.Env = append(os.Environ(), firstVar+"="+name, "DATA_DIR="+b.TempDir())
 				out, err := cmd.CombinedOutput()
 				if err != nil || !strings.Contains(string(out), words) {
-					b.Fatalf("%v: %s", err, out)
+					b.Fatalf("%v: %s; want out with %q", err, out, words)
 				}
 			}
 		})

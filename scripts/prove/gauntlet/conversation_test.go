@@ -30,7 +30,7 @@ func TestBatchInEveryOrder(t *testing.T) {
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("always@x.org", "s", "b")))
 	if got := w.decide(w.ask("send it", "").Approvals[0],
 		"approve_and_always_allow_recipient"); got.HTTP != http.StatusOK {
-		t.Fatalf("%d %s", got.HTTP, got.Body)
+		t.Fatalf("%d %s; want got.HTTP %v", got.HTTP, got.Body, http.StatusOK)
 	}
 	w.deliver()
 	w.SetModel(batch)
@@ -43,7 +43,7 @@ func TestBatchInEveryOrder(t *testing.T) {
 			}
 			for _, i := range order {
 				if got := w.decide(r.Approvals[i], "approve_once"); got.HTTP != http.StatusOK {
-					t.Fatalf("%d %s", got.HTTP, got.Body)
+					t.Fatalf("%d %s; want got.HTTP %v", got.HTTP, got.Body, http.StatusOK)
 				}
 				w.deliver()
 			}
@@ -89,7 +89,7 @@ func TestHistoryIsCutWhileACallWaits(t *testing.T) {
 	w.SetModel(func(fakegemini.Request) fakegemini.Turn { return fakegemini.Turn{Text: long, Pieces: 1} })
 	for n := 1; n <= 25; n++ {
 		if r := w.ask(fmt.Sprintf("word %d", n), thread); r.Status != "completed" {
-			t.Fatalf("%s", r.Body)
+			t.Fatalf("%s; want r.Status “completed”", r.Body)
 		}
 	}
 	for _, r := range w.Gemini.Requests()[2:] {

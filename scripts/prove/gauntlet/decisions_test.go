@@ -29,7 +29,7 @@ func (w *proved) call(method, path, body string) testkit.Answer {
 	w.t.Helper()
 	a := w.try(method, path, body)
 	if a.HTTP != http.StatusOK {
-		w.t.Fatalf("%s %s: %d %s", method, path, a.HTTP, a.Body)
+		w.t.Fatalf("%s %s: %d %s; want a.HTTP %v", method, path, a.HTTP, a.Body, http.StatusOK)
 	}
 	return a
 }
@@ -59,7 +59,7 @@ func (w *proved) approve(r testkit.Answer) {
 	}
 	for _, a := range r.Approvals {
 		if got := w.decide(a, "approve_once"); got.HTTP != http.StatusOK {
-			w.t.Fatalf("%d %s", got.HTTP, got.Body)
+			w.t.Fatalf("%d %s; want got.HTTP %v", got.HTTP, got.Body, http.StatusOK)
 		}
 	}
 }
@@ -171,7 +171,8 @@ func TestEditsThatThePolicyDenies(t *testing.T) {
 	got := w.try("POST", "/approvals/resolve", trial.Object("approvalId", card.ApprovalID, "decision",
 		"approve_with_edits", "editedArgs", testkit.Mail("eve@evil.org", "s", "b")))
 	if got.HTTP != http.StatusForbidden || got.Error.Class != "PolicyError" || got.Error.Code != "denied" {
-		t.Errorf("%d %s", got.HTTP, got.Body)
+		t.Errorf("%d %s; want got.HTTP %v, got.Error.Class “PolicyError”, got.Error.Code “denied”",
+			got.HTTP, got.Body, http.StatusForbidden)
 	}
 	w.deliver()
 	w.wantMails(0)
@@ -187,7 +188,7 @@ func TestRevokedBetweenProposalAndExecution(t *testing.T) {
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
 	if got := w.decide(r.Approvals[0], "approve_and_always_allow_recipient"); got.HTTP != http.StatusOK {
-		t.Fatalf("%d %s", got.HTTP, got.Body)
+		t.Fatalf("%d %s; want got.HTTP %v", got.HTTP, got.Body, http.StatusOK)
 	}
 	w.deliver()
 	w.wantMails(1)
@@ -233,7 +234,8 @@ func TestKillSwitchWhileApprovalsArePending(t *testing.T) {
 	for _, decision := range []string{"approve_once", "approve_and_always_allow_recipient"} {
 		if got := w.decide(waiting.Approvals[0], decision); got.HTTP != http.StatusForbidden ||
 			got.Error.Code != "denied" {
-			t.Errorf("%s: %d %s", decision, got.HTTP, got.Body)
+			t.Errorf("%s: %d %s; want got.HTTP %v, got.Error.Code “denied”",
+				decision, got.HTTP, got.Body, http.StatusForbidden)
 		}
 	}
 	w.deliver()

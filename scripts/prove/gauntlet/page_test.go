@@ -100,7 +100,7 @@ func TestMixedBatchOfServerAndPageTools(t *testing.T) {
 			err = json.Unmarshal(a.Body, &reply)
 		}
 		if err != nil || a.HTTP != http.StatusOK {
-			t.Fatalf("%v: %d %s", err, a.HTTP, a.Body)
+			t.Fatalf("%v: %d %s; want a.HTTP %v", err, a.HTTP, a.Body, http.StatusOK)
 		}
 	}
 	chat("/chat", "message", "two of them, please", "history", []any{})

@@ -95,7 +95,9 @@ func TestStoppedFromAnotherInstance(t *testing.T) {
 		close(answer)
 		if got := <-ended; got.Status != "failed" || got.ErrorReason != "cancelled" || len(got.Actions) != 0 ||
 			len(got.Approvals) != 0 {
-			t.Errorf("%s", got.Body)
+			t.Errorf("%s; want got.Status “failed”, got.ErrorReason “cancelled”, len(got.Actions) 0, "+
+				"len(got.Approvals) 0",
+				got.Body)
 		}
 		w.deliver()
 		w.wantMails(0)

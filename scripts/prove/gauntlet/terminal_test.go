@@ -88,7 +88,7 @@ func (h *onHost) askOn(prompt string) testkit.Answer {
 	}
 	a, err := c.AskOn(h.t.Context(), terminal, "", prompt)
 	if err != nil || len(a.Approvals) != 1 {
-		h.t.Fatalf("%q: %v %s", prompt, err, a.Body)
+		h.t.Fatalf("%q: %v %s; want len(a.Approvals) 1", prompt, err, a.Body)
 	}
 	return a
 }
@@ -315,7 +315,7 @@ func TestTerminalStopped(t *testing.T) {
 		cancel(h.onlyRun())
 		close(answer)
 		if got := <-ended; got.Status != "failed" || got.ErrorReason != "cancelled" || len(got.Approvals) != 0 {
-			t.Errorf("%s", got.Body)
+			t.Errorf("%s; want got.Status “failed”, got.ErrorReason “cancelled”, len(got.Approvals) 0", got.Body)
 		}
 		h.deliver()
 		if h.witness() != "" {

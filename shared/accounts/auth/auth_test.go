@@ -289,6 +289,6 @@ func TestErrorClasses(t *testing.T) {
 	w := newInternet(t)
 	_, err := w.verifier(t, nil).User(request())
 	if !fault.Is(err, fault.Auth, fault.CodeUnauthenticated) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v; want error %v %v", err, fault.Auth, fault.CodeUnauthenticated)
 	}
 }

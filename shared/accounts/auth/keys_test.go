@@ -46,7 +46,7 @@ func TestKeyFetchesLimited(t *testing.T) {
 	for range 50 {
 		forged := forge(t, claimSet{"alg": "RS256", "kid": "unknown"}, w.userClaims(), keys()["evil"], nil)
 		if _, err := v.User(request("Bearer " + forged)); status(err) != http.StatusUnauthorized {
-			t.Fatalf("got %v", err)
+			t.Fatalf("got %v; want status(err) %v", err, http.StatusUnauthorized)
 		}
 	}
 	if w.count(keysAt) != 1 {
@@ -132,7 +132,7 @@ func TestKeyFetchCancelled(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := v.User(req.WithContext(gone)); !fault.Is(err, fault.Tool, "issuer_unavailable") {
-		t.Fatalf("got %v", err)
+		t.Fatalf("got %v; want error %v issuer_unavailable", err, fault.Tool)
 	}
 	close(w.hold)
 	if _, err := v.User(req); err != nil {
@@ -160,7 +160,7 @@ func TestKeySetsRefused(t *testing.T) {
 			})
 			_, err := w.verifier(t, nil).User(request("Bearer " + w.sign(t, w.users, w.userClaims())))
 			if !fault.Is(err, fault.Tool, "issuer_unavailable") {
-				t.Errorf("got %v", err)
+				t.Errorf("got %v; want error %v issuer_unavailable", err, fault.Tool)
 			}
 			if len(w.requests) != 1 {
 				t.Errorf("more than discovery was fetched: %v", w.requests)

@@ -147,7 +147,7 @@ func TestRefusalsNotRemembered(t *testing.T) {
 	next := request("Bearer " + w.sign(t, w.issuer(t, firebase, "next"), claims))
 	for _, r := range []*http.Request{early, next} {
 		if _, err := v.User(r); status(err) != http.StatusUnauthorized {
-			t.Fatalf("got %v", err)
+			t.Fatalf("got %v; want status(err) %v", err, http.StatusUnauthorized)
 		}
 	}
 	w.now = w.now.Add(5 * time.Minute)

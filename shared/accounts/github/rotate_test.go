@@ -136,7 +136,7 @@ func TestAccessTokenRejected(t *testing.T) {
 	w.is(w.instance(), "u1", "octo-cat")
 	w.pass(-time.Hour) // this instance's clock is slow, so it takes its token for valid
 	if got, err := w.asks(c); got != "octo-cat" || err != nil {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("%q, %v; want got “octo-cat”", got, err)
 	}
 	if n := w.count("POST " + tokenPath); n != 2 {
 		t.Errorf("the token endpoint was asked %d times", n)

@@ -76,7 +76,7 @@ func TestClientTokenWithRedirects(t *testing.T) {
 	}
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusFound {
-		t.Errorf("got %d", resp.StatusCode)
+		t.Errorf("got %d; want %v", resp.StatusCode, http.StatusFound)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestLinkAndUse(t *testing.T) {
 	}
 	account, status, err := w.ask(w.client(a, "u1", compose))
 	if err != nil || status != 200 || account != "one@example.com" {
-		t.Fatalf("got %q, %d, %v", account, status, err)
+		t.Fatalf("got %q, %d, %v; want status 200, account “one@example.com”", account, status, err)
 	}
 	list, err := a.List(t.Context(), "u1")
 	if err != nil || len(list) != 1 || list[0].Email != "one@example.com" || list[0].Status != "linked" ||
@@ -105,7 +105,8 @@ func TestUserSaysNo(t *testing.T) {
 	no := linking.Answer{State: ans.State, Error: "access_denied", Browser: ans.Browser}
 	uid, returnTo, err := a.Callback(t.Context(), no)
 	if uid != "u1" || returnTo != "/back?x=1" || !fault.Is(err, fault.Auth, fault.CodeForbidden) {
-		t.Errorf("got %q, %q, %v", uid, returnTo, err)
+		t.Errorf("got %q, %q, %v; want uid “u1”, returnTo “/back?x=1”, error %v %v",
+			uid, returnTo, err, fault.Auth, fault.CodeForbidden)
 	}
 	if _, _, err := a.Callback(t.Context(), ans); !fault.Is(err, fault.Validation,
 		"invalid") {
@@ -130,7 +131,8 @@ func TestStatesRefused(t *testing.T) {
 			uid, returnTo, err := a.Callback(t.Context(), ans)
 			w.expect(err, fault.Validation, "invalid")
 			if uid != "" || returnTo != "" || fault.As(err).Field != "state" {
-				t.Errorf("got %q, %q, %v", uid, returnTo, err)
+				t.Errorf("got %q, %q, %v; want uid empty, returnTo empty, fault.As(err).Field “state”",
+					uid, returnTo, err)
 			}
 			if w.provider.count("authorization_code") != 0 {
 				t.Error("the code was sent to the provider")

@@ -242,7 +242,7 @@ func TestRotationRace(t *testing.T) {
 	other := w.instance()
 	a := w.overtaken(2, func() { w.client(other, "u1") })
 	if account, _, err := w.ask(w.client(a, "u1")); err != nil || account != "one@example.com" {
-		t.Errorf("got %q, %v", account, err)
+		t.Errorf("got %q, %v; want account “one@example.com”", account, err)
 	}
 	if list, err := a.List(t.Context(), "u1"); err != nil || list[0].Status != "linked" {
 		t.Errorf("the race has broken the link: %+v (%v)", list, err)

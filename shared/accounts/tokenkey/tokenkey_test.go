@@ -90,7 +90,7 @@ func TestParse(t *testing.T) {
 			continue
 		}
 		if got, err := c.DecryptWithContext(t.Context(), sealed, nil); err != nil || string(got) != "secret" {
-			t.Errorf("%s: %q, %v", name, got, err)
+			t.Errorf("%s: %q, %v; want got “secret”", name, got, err)
 		}
 	}
 	const hmac = `{"primaryKeyId":1,"key":[{"keyData":{"typeUrl":"type.googleapis.com/google.crypto.tink.HmacKey","keyMaterialType":"SYMMETRIC","value":"EgQIAxAQGiCbFI+JlHbDqCdcTdwWTfTDPDYt0VfmpHe8SpQc5hTNjg=="},"outputPrefixType":"RAW","keyId":1,"status":"ENABLED"}]}`
@@ -182,7 +182,7 @@ func TestCloudKMS(t *testing.T) {
 		}
 		if got, err := c.DecryptWithContext(t.Context(), sealed, []byte("u1|google")); err != nil ||
 			string(got) != "secret" {
-			t.Errorf("got %q, %v", got, err)
+			t.Errorf("got %q, %v; want got “secret”", got, err)
 		}
 		if _, err := c.DecryptWithContext(t.Context(), sealed, []byte("u2|google")); err == nil {
 			t.Error("it opens for another user")

@@ -93,7 +93,7 @@ func TestSignatureCoversEachField(t *testing.T) {
 		other := stored(t, sig)
 		change(other)
 		if err := ring.Verify(yes(), other, now); !errors.Is(err, decision.ErrForged) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want error “%v”", name, err, decision.ErrForged)
 		}
 	}
 }
@@ -227,7 +227,7 @@ func TestLocalKeyKept(t *testing.T) {
 	}
 	path := filepath.Join(dir, decision.File)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info, err)
+		t.Errorf("%v %v; want info.Mode().Perm() 0o600", info, err)
 	}
 	if err := os.WriteFile(path, []byte("CANARY"), 0o600); err != nil {
 		t.Fatal(err)

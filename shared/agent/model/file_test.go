@@ -24,11 +24,11 @@ func TestFilesOfAPrompt(t *testing.T) {
 	}
 	want := `{"role":"user","parts":[{"text":"a note"},` + invoice + `,{"text":"sum it up"}]}`
 	if got := c.JSON(); len(got) != 1 || string(got[0]) != want {
-		t.Fatalf("%s", got)
+		t.Fatalf("%s; want len(got) 1, got[0] %v", got, want)
 	}
 	again, err := model.Load(c.JSON())
 	if err != nil || string(again.JSON()[0]) != want {
-		t.Errorf("%v", err)
+		t.Errorf("%v; want string(again.JSON()[0]) %v", err, want)
 	}
 	if n := model.FileTokens(c.JSON()...); n != 10001 {
 		t.Errorf("%d tokens", n)
@@ -55,7 +55,7 @@ func TestWithFiles(t *testing.T) {
 	want := `{"role":"user","parts":[{"text":"a.txt"},{"inlineData":{"mimeType":"text/plain","data":"YWJj"}},` +
 		`{"text":"<a> & b"}]}`
 	if string(got[0]) != want {
-		t.Errorf("%s", got[0])
+		t.Errorf("got[0] is %s; want %v", got[0], want)
 	}
 	for i := 1; i < len(contents); i++ {
 		if string(got[i]) != string(contents[i]) {
@@ -63,6 +63,6 @@ func TestWithFiles(t *testing.T) {
 		}
 	}
 	if refs := model.Files(contents...); len(refs) != 1 || !strings.HasSuffix(refs[0].String(), "/40000") {
-		t.Errorf("%v", refs)
+		t.Errorf("%v; want len(refs) 1, refs[0].String() that ends with “/40000”", refs)
 	}
 }

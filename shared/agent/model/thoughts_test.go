@@ -24,7 +24,7 @@ func TestWithoutThoughts(t *testing.T) {
 		"unreadable":   {`{"thought"`, `{"thought"`},
 	} {
 		if got := model.WithoutThoughts(json.RawMessage(c.in)); string(got) != c.out {
-			t.Errorf("%s: %s", name, got)
+			t.Errorf("%s: %s; want got %v", name, got, c.out)
 		}
 	}
 }

@@ -304,7 +304,7 @@ func TestSessionLog(t *testing.T) {
 	history := func(want string) {
 		t.Helper()
 		if got, err := s.Current.RawReactHistory(); err != nil || got != want {
-			t.Errorf("%v: %s", err, got)
+			t.Errorf("%v: %s; want got %v", err, got, want)
 		}
 	}
 	history(`[{"reason":"To report.","action":{"tool":"github.createIssue","args":{"title":"x"}},"observation":null}]`)

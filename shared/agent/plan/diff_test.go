@@ -54,7 +54,8 @@ func TestDiffNamesGrants(t *testing.T) {
 	d := plan.Diff(plan.Plan{Grants: []plan.Grant{one}}, plan.Plan{Grants: []plan.Grant{three, two}})
 	if len(d.Grants) != 2 || d.Grants[0].Op != plan.Modify || d.Grants[0].Was.MaxCalls != 1 ||
 		d.Grants[1].Op != plan.Add {
-		t.Errorf("%+v", d.Grants)
+		t.Errorf("%+v; want len(d.Grants) 2, d.Grants[0].Op %v, d.Grants[0].Was.MaxCalls 1, d.Grants[1].Op %v",
+			d.Grants, plan.Modify, plan.Add)
 	}
 	d = plan.Diff(plan.Plan{Grants: []plan.Grant{one}, Questions: []string{"?"}}, plan.Plan{Assumptions: []string{"!"}})
 	if len(d.Grants) != 1 || d.Grants[0].Op != plan.Obsolete || !d.Questions || !d.Assumptions || d.Empty() {

@@ -99,7 +99,7 @@ func TestPlanUnreadable(t *testing.T) {
 		t.Errorf("status %s, waiting plan %v", s.Status(), s.Proposal)
 	}
 	if raw, err := s.RawPlan(); err != nil || raw != "" {
-		t.Errorf("%s, %v", raw, err)
+		t.Errorf("%s, %v; want raw empty", raw, err)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestPlanUnreadable(t *testing.T) {
 func TestRawPlan(t *testing.T) {
 	s := plan.NewSession()
 	if raw, err := s.RawPlan(); raw != "" || err != nil {
-		t.Errorf("%q, %v", raw, err)
+		t.Errorf("%q, %v; want raw empty", raw, err)
 	}
 	p := normal(t, bind(), threeTasks())
 	apply(t, s, proposed(t, p, "1"))
@@ -151,7 +151,7 @@ func TestConfirmOtherPlan(t *testing.T) {
 			apply(t, s, proposed(t, p, "1"), plan.Event{Closed: &plan.Closed{ApprovalID: "p1", How: plan.Refined}},
 				proposed(t, p, "2"))
 			if err := s.Apply(plan.Event{Confirmed: &c}); err == nil || s.Status() != plan.StatusAwaiting {
-				t.Errorf("%v, %s", err, s.Status())
+				t.Errorf("%v, %s; want an error, s.Status() %v", err, s.Status(), plan.StatusAwaiting)
 			}
 		})
 	}

@@ -142,7 +142,7 @@ func TestRevisionWithUsedGrant(t *testing.T) {
 	b.Now = now.Add(2 * time.Hour)
 	v, err := s.Judge(complete(added("New", "", scripts)), b)
 	if err != nil || len(v.Revision.Grants) != 0 {
-		t.Errorf("%v, %+v", err, v.Revision)
+		t.Errorf("%v, %+v; want len(v.Revision.Grants) 0", err, v.Revision)
 	}
 }
 
@@ -193,7 +193,7 @@ func TestChangesOnlyNew(t *testing.T) {
 	s := executing(t, threeTasks())
 	v := judge(t, s, complete(reworded("t2", "Two")))
 	if v.Revision != nil || len(v.Events) != 2 {
-		t.Errorf("%+v", v)
+		t.Errorf("%+v; want v.Revision nil, len(v.Events) 2", v)
 	}
 	if _, err := plan.NewSession().Judge(complete(), bind()); err == nil {
 		t.Error("a reflection without a current task was accepted")
@@ -219,7 +219,7 @@ func TestEffectsAreProven(t *testing.T) {
 			c.act(&act)
 			s.Record(act)
 			if v := judge(t, s, complete()); (v.Refused == "") != c.done {
-				t.Errorf("%+v", v)
+				t.Errorf("%+v; want (v.Refused == \"\") %v", v, c.done)
 			}
 		})
 	}

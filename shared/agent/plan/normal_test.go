@@ -57,7 +57,7 @@ func TestNormalizeRevisionIDs(t *testing.T) {
 		ids = append(ids, task.ID)
 	}
 	if !slices.Equal(ids, []string{"t1", "t4", "t3"}) || second.Grants[0].ID != "g1" {
-		t.Errorf("%v, %s", ids, second.Grants[0].ID)
+		t.Errorf("%v, %s; want ids %v, second.Grants[0].ID “g1”", ids, second.Grants[0].ID, []string{"t1", "t4", "t3"})
 	}
 	if repeated := normal(t, b, plan.Plan{Tasks: []plan.Task{task("One"), task("Two")}}); len(repeated.Tasks) != 2 {
 		t.Errorf("a completed task is open again: %+v", repeated.Tasks)
@@ -194,7 +194,7 @@ func TestDecodeRefused(t *testing.T) {
 		`[]`: "", `{"tasks":[],"tasks":[]}`: "tasks", `{"deadline":"tomorrow"}`: "deadline"} {
 		_, err := plan.Decode(json.RawMessage(in))
 		if f := fault.As(err); err == nil || f.Class != fault.Validation || f.Field != field {
-			t.Errorf("%s: %v", in, err)
+			t.Errorf("%s: %v; want an error, f.Class %v, f.Field %v", in, err, fault.Validation, field)
 		}
 	}
 }
@@ -216,7 +216,7 @@ func FuzzPlan(f *testing.F) {
 		args, err := proposing.Normalize(in)
 		if err != nil {
 			if e := fault.As(err); e.Class != fault.Validation {
-				t.Fatalf("%q: %v", in, err)
+				t.Fatalf("%q: %v; want e.Class %v", in, err, fault.Validation)
 			}
 			return
 		}
@@ -240,7 +240,7 @@ func FuzzPlan(f *testing.F) {
 		}
 		after, err := plan.Apply(plan.Plan{}, plan.Diff(plan.Plan{}, p).Tasks)
 		if err != nil || !reflect.DeepEqual(after.Tasks, p.Tasks) {
-			t.Fatalf("%q: %v", in, err)
+			t.Fatalf("%q: %v; want after.Tasks %v", in, err, p.Tasks)
 		}
 	})
 }

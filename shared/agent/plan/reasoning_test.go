@@ -48,7 +48,7 @@ func TestTakeReasoning(t *testing.T) {
 	} {
 		rest, why, err := plan.TakeReasoning(spec, json.RawMessage(in))
 		if err != nil || string(rest) != want || why != "To know." {
-			t.Errorf("%s: %s, %q, %v", in, rest, why, err)
+			t.Errorf("%s: %s, %q, %v; want rest %v, why “To know.”", in, rest, why, err, want)
 		}
 	}
 	for in, field := range map[string]string{`{"path":"a"}`: "reasoning", `{"reasoning":7}`: "reasoning",

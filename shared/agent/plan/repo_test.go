@@ -41,12 +41,12 @@ func TestParseRepo(t *testing.T) {
 		"https://github.com/acme/" + strings.Repeat("a", 101)} {
 		_, err := plan.ParseRepo(in, github)
 		if f := fault.As(err); err == nil || f.Class != fault.Validation || f.Field != "repoUrl" {
-			t.Errorf("%q: %v", in, err)
+			t.Errorf("%q: %v; want an error, f.Class %v, f.Field “repoUrl”", in, err, fault.Validation)
 		}
 	}
 	local, err := plan.ParseRepo("http://127.0.0.1:8080/demo/site", "http://127.0.0.1:8080/")
 	if err != nil || local.Owner() != "demo" || local.Name() != "site" {
-		t.Errorf("%s, %v", local, err)
+		t.Errorf("%s, %v; want local.Owner() “demo”, local.Name() “site”", local, err)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestParseDeadline(t *testing.T) {
 		"2027-1-6T10:00:00Z", "9999-12-31T23:59:59Z", "2027-01-06T24:00:00Z", "2027-01-06T10:00:00+24:00"} {
 		_, err := plan.ParseDeadline(in, now, week)
 		if f := fault.As(err); err == nil || f.Class != fault.Validation || f.Field != "deadline" {
-			t.Errorf("%q: %v", in, err)
+			t.Errorf("%q: %v; want an error, f.Class %v, f.Field “deadline”", in, err, fault.Validation)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func FuzzRepo(f *testing.F) {
 		repo, err := plan.ParseRepo(in, github)
 		if err != nil {
 			if e := fault.As(err); e.Field != "repoUrl" || e.Class != fault.Validation {
-				t.Fatalf("%q: %v", in, err)
+				t.Fatalf("%q: %v; want e.Field “repoUrl”, e.Class %v", in, err, fault.Validation)
 			}
 			return
 		}
@@ -113,7 +113,7 @@ func FuzzDeadline(f *testing.F) {
 		at, err := plan.ParseDeadline(in, now, 7*24*time.Hour)
 		if err != nil {
 			if e := fault.As(err); e.Field != "deadline" || e.Class != fault.Validation {
-				t.Fatalf("%q: %v", in, err)
+				t.Fatalf("%q: %v; want e.Field “deadline”, e.Class %v", in, err, fault.Validation)
 			}
 			return
 		}

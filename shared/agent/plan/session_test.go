@@ -90,10 +90,11 @@ func TestGrantUsedUp(t *testing.T) {
 func TestClaimWithoutEffect(t *testing.T) {
 	s := executing(t, plan.Plan{Tasks: []plan.Task{task("One", opens)}})
 	if v := judge(t, s, complete()); !strings.Contains(v.Refused, "github.createIssue") || s.Current == nil {
-		t.Fatalf("%+v", v)
+		t.Fatalf("%+v; want v.Refused with “github.createIssue”, s.Current set", v)
 	}
 	judge(t, s, complete())
 	if s.Task("t1").Status != plan.TaskFailed || s.Phase() != plan.Planning || s.Replans != 1 {
-		t.Errorf("%s, %s", s.Task("t1").Status, s.Phase())
+		t.Errorf("%s, %s; want s.Task(\"t1\").Status %v, s.Phase() %v, s.Replans 1",
+			s.Task("t1").Status, s.Phase(), plan.TaskFailed, plan.Planning)
 	}
 }

@@ -312,7 +312,7 @@ func TestApplyAfterEnd(t *testing.T) {
 			t.Error("a session with a task in progress ended as completed")
 		}
 		if err := s.End(false, code); err != nil || s.Status() != want || s.Phase() != plan.Ended {
-			t.Errorf("%s: %v, %s", code, err, s.Status())
+			t.Errorf("%s: %v, %s; want s.Status() %v, s.Phase() %v", code, err, s.Status(), want, plan.Ended)
 		}
 		if err := s.Apply(s.GiveUp("late")[0]); err == nil {
 			t.Error("an event after the end was accepted")
@@ -324,7 +324,7 @@ func TestEventPayloads(t *testing.T) {
 	for name, e := range map[string]plan.Event{"none": {},
 		"two": {Started: &plan.Started{TaskID: "t1"}, Revoked: &plan.Revoked{GrantID: "g1"}}} {
 		if err := plan.NewSession().Apply(e); err == nil || e.Type() != "" {
-			t.Errorf("%s: %q, %v", name, e.Type(), err)
+			t.Errorf("%s: %q, %v; want an error, e.Type() empty", name, e.Type(), err)
 		}
 	}
 }

@@ -303,7 +303,8 @@ func TestEntries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			entries, err := rules.Entries(uid, mail.Name, tool.Place{}, tool.Addresses(people), now)
 			if !fault.Is(err, fault.Policy, fault.CodeNotApplicable) || entries != nil {
-				t.Errorf("got %v and %v", entries, err)
+				t.Errorf("got %v and %v; want error %v %v, entries nil",
+					entries, err, fault.Policy, fault.CodeNotApplicable)
 			}
 		})
 	}

@@ -49,7 +49,7 @@ func TestCost(t *testing.T) {
 func TestPriced(t *testing.T) {
 	for name, want := range map[string]bool{"flash": true, "flash-lite": false, "": false} {
 		if got := (run.Budget{Money: 1, Prices: prices}).Priced(name); got != want {
-			t.Errorf("%q: %t", name, got)
+			t.Errorf("%q: %t; want got %v", name, got, want)
 		}
 	}
 	if !(run.Budget{}).Priced("x") || !(run.Budget{Money: 1, Prices: map[string]run.Price{"": {}}}).Priced("x") {

@@ -48,7 +48,7 @@ func TestFreeText(t *testing.T) {
 func TestReading(t *testing.T) {
 	d := tool.Def[part, part]{Name: "read", Description: "Reads."}
 	if got := tool.Define(d).Reading(json.RawMessage(`{"path":"a"}`), nil); got.Origin != "a result of read" {
-		t.Errorf("%+v", got)
+		t.Errorf("%+v; want got.Origin “a result of read”", got)
 	}
 	d.Reading = func(in, out part) tool.Reading { return tool.Reading{Origin: in.Path + out.Text, Public: true} }
 	for result, want := range map[string]string{`{"path":"a","text":"b"}`: "ab", `"cut`: "a"} {

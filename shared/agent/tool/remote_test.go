@@ -23,7 +23,8 @@ func TestRemoteCheckCost(t *testing.T) {
 	dear := json.RawMessage(`{"a":[` + list("1", 100_000) + `]}`)
 	took := figures.Allocated(func() { _, err = tl.Normalize(dear) })
 	if err == nil || fault.As(err).Class != fault.Validation || !strings.Contains(err.Error(), "too large to check") {
-		t.Errorf("%v", err)
+		t.Errorf("%v; want an error, fault.As(err).Class %v, the error with “too large to check”",
+			err, fault.Validation)
 	}
 	if took > 16<<20 { // without the limit, the check takes gigabytes
 		t.Errorf("allocated %d MiB; the limit is 16", took>>20)
@@ -122,7 +123,7 @@ func TestRemoteUnsupportedParts(t *testing.T) {
 	for args, fits := range map[string]bool{`{"key":"a","tags":["a","b"],"map":{"k":"v"}}`: true, `{"mail":""}`: true,
 		`{"key":"A"}`: false, `{"tags":["a","a"]}`: false, `{"map":{"k":1}}`: false, `{"map":{"K":"v"}}`: false} {
 		if _, err := tl.Normalize(json.RawMessage(args)); (err == nil) != fits {
-			t.Errorf("%s: %v", args, err)
+			t.Errorf("%s: %v; want (err == nil) %v", args, err, fits)
 		}
 	}
 }

@@ -29,7 +29,7 @@ func TestWithin(t *testing.T) {
 	}
 	for field, w := range map[string]tool.Window{"offset": {Offset: 4}, "byteOffset": {ByteOffset: 19}} {
 		if _, err := tool.Within(text, w, 100); err == nil || fault.As(err).Field != field {
-			t.Errorf("%+v: %v", w, err)
+			t.Errorf("%+v: %v; want an error, fault.As(err).Field %v", w, err, field)
 		}
 	}
 }

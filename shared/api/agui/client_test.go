@@ -324,7 +324,7 @@ func TestDecidedElsewhere(t *testing.T) {
 	tab := connect(t, w, "ana", "mine")
 	want(t, tab.does("reload", nil), waits)
 	if a, err := w.Resolve(t.Context(), "ana", i.Metadata.Countersign, "approve_once"); err != nil || a.HTTP != 200 {
-		t.Fatalf("%v, %d %s", err, a.HTTP, a.Body)
+		t.Fatalf("%v, %d %s; want a.HTTP 200", err, a.HTTP, a.Body)
 	}
 	want(t, c.answers(i.resolves("reject")), sentToBob)
 	want(t, tab.answers(i.resolves("approve_once")), sentToBob)

@@ -133,6 +133,6 @@ type scene struct {
 func (s *scene) calls(method, path string) {
 	s.t.Helper()
 	if a, err := s.w.Call(s.t.Context(), "ana", method, path, ""); err != nil || a.HTTP/100 != 2 {
-		s.t.Fatalf("%s %s: %v, %d %s", method, path, err, a.HTTP, a.Body)
+		s.t.Fatalf("%s %s: %v, %d %s; want a.HTTP/100 2", method, path, err, a.HTTP, a.Body)
 	}
 }

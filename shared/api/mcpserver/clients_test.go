@@ -46,7 +46,7 @@ func TestInspector(t *testing.T) {
 	asked := inspect("--method", "tools/call", "--tool-name", "gmail_send", "--tool-arg", `to=["bob@example.com"]`,
 		"--tool-arg", "subject=s", "--tool-arg", "body=b")
 	if asked.StructuredContent.Status != "awaiting_confirmation" {
-		t.Errorf("%+v", asked)
+		t.Errorf("%+v; want asked.StructuredContent.Status “awaiting_confirmation”", asked)
 	}
 }
 

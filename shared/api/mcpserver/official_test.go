@@ -96,11 +96,11 @@ func TestOfficialClient(t *testing.T) {
 	asked := calls(t, in, lines, `{"name":"gmail_send","arguments":{"to":["bob@example.com"],"subject":"s","body":"b"}}`)
 	card, err := w.Call(t.Context(), "ana", "GET", "/api/agent/approvals/pending", "")
 	if err != nil || len(card.Approvals) != 1 || asked.Status != "awaiting_confirmation" {
-		t.Fatalf("%+v, %v, %s", asked, err, card.Body)
+		t.Fatalf("%+v, %v, %s; want len(card.Approvals) 1, asked.Status “awaiting_confirmation”", asked, err, card.Body)
 	}
 	a, err := w.Resolve(t.Context(), "ana", card.Approvals[0], "approve_once")
 	if err != nil || a.HTTP != http.StatusOK {
-		t.Fatalf("%v, %d %s", err, a.HTTP, a.Body)
+		t.Fatalf("%v, %d %s; want a.HTTP %v", err, a.HTTP, a.Body, http.StatusOK)
 	}
 	if _, err := w.Deliver(t.Context()); err != nil {
 		t.Fatal(err)

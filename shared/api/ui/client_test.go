@@ -275,7 +275,7 @@ func TestApprovedElsewhere(t *testing.T) {
 			}
 		}
 		if a, err := w.Resolve(t.Context(), "ana", pending.Approvals[0], "approve_once"); err != nil || a.HTTP != 200 {
-			t.Errorf("%v, %d %s", err, a.HTTP, a.Body)
+			t.Errorf("%v, %d %s; want a.HTTP 200", err, a.HTTP, a.Body)
 		}
 		close(release)
 		want(t, <-told, "user: mail bob; run completed; gmail_send output-available; slow output-available; "+

@@ -85,7 +85,7 @@ func TestNormalizeRefusalNamesCharacter(t *testing.T) {
 		"jürgen@example.com": "whose first part is ASCII",
 	} {
 		if _, err := Normalize(in); err == nil || !strings.Contains(err.Error(), named) {
-			t.Errorf("%q: %v", in, err)
+			t.Errorf("%q: %v; want an error with %q", in, err, named)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func TestTable(t *testing.T) {
 	g := New(Options{Ports: []int{22}})
 	for _, a := range refused {
 		if err := g.judge("x", network(a), a+":22"); !errors.Is(err, ErrDenied) || !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("%s: %v", a, err)
+			t.Errorf("%s: %v; want error “%v”, error “%v”", a, err, ErrDenied, fs.ErrPermission)
 		}
 	}
 	for _, a := range public {
@@ -167,7 +167,7 @@ func TestPortOpen(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := g.PortOpen(host, port); got != want {
-			t.Errorf("%s: %t", address, got)
+			t.Errorf("%s: %t; want got %v", address, got, want)
 		}
 	}
 	if !New(Options{}).PortOpen("x", 1) {
@@ -183,7 +183,7 @@ func TestLiteral(t *testing.T) {
 		"x=169.254.169.254:80": false, "x=192.0.2.1:443": false, "x=1.1.1.1:443": true} {
 		host, address, _ := strings.Cut(dial, "=")
 		if err := g.judge(host, network(address), address); (err == nil) != want {
-			t.Errorf("%s: %v", dial, err)
+			t.Errorf("%s: %v; want (err == nil) %v", dial, err, want)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestLoopback(t *testing.T) {
 	g := New(Options{Loopback: true})
 	for address, want := range map[string]bool{"127.0.0.1:8080": true, "[::1]:80": true, "10.0.0.1:80": false} {
 		if err := g.judge("dev.test", network(address), address); (err == nil) != want {
-			t.Errorf("%s: %v", address, err)
+			t.Errorf("%s: %v; want (err == nil) %v", address, err, want)
 		}
 	}
 }
@@ -258,7 +258,7 @@ func TestParse(t *testing.T) {
 		"[fe80::1%eth0]:22", "::ffff:10.0.0.0/104", strings.Repeat("a", 64) + ".example", "a b", "a\x00b",
 		"ä.example"} {
 		if o, err := Parse(bad); err == nil {
-			t.Errorf("%q: %+v", bad, o)
+			t.Errorf("%q: %+v; want an error", bad, o)
 		}
 	}
 	if _, err := ParseAll([]string{"10.0.0.0/8", "*"}); err == nil {
@@ -323,7 +323,7 @@ func TestRefuses(t *testing.T) {
 		"LOCALHOST.": true, "::ffff:127.0.0.1": true, "169.254.169.254": true, "fe80::1": true, "0.0.0.0": true,
 		"10.0.0.1": false, "192.168.1.1": false, "fd00::1": false, "8.8.8.8": false, "web.example.com": false} {
 		if got := usual.Refuses(host, 22); got != want {
-			t.Errorf("%s: %t", host, got)
+			t.Errorf("%s: %t; want got %v", host, got, want)
 		}
 	}
 	if usual.Refuses("127.0.0.1", 2222) || !deployed.Refuses("127.0.0.1", 2222) {

@@ -17,7 +17,7 @@ func TestLoad(t *testing.T) {
 		"US/Eastern", "Etc/UTC", "Etc/GMT+5", // names that browsers report on some machines
 	} {
 		if zone, err := timezone.Load("timeZone", name); err != nil || zone.String() != name {
-			t.Errorf("%s: %v, %v", name, zone, err)
+			t.Errorf("%s: %v, %v; want zone.String() %v", name, zone, err, name)
 		}
 	}
 	for _, name := range []string{

@@ -75,7 +75,7 @@ func TestLoad(t *testing.T) {
 		".x.yaml": "a"})
 	all, err := agentfiles.Load(dir, options)
 	if err != nil || len(all) != 2 {
-		t.Fatalf("%v %v", all, err)
+		t.Fatalf("%v %v; want len(all) 2", all, err)
 	}
 	a, x := all[0], all[1]
 	text, err := a.Instructions(t.Context(), registry.State{CreatedAt: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC),
@@ -99,7 +99,8 @@ func TestLoad(t *testing.T) {
 	}
 	if !reflect.DeepEqual(x.Limits, options.Limits) || x.OnReject != registry.RejectCompletes || x.Tools == nil ||
 		len(x.Tools) != 0 {
-		t.Errorf("%+v", x)
+		t.Errorf("%+v; want x.Limits %v, x.OnReject %v, x.Tools set, len(x.Tools) 0",
+			x, options.Limits, registry.RejectCompletes)
 	}
 }
 
@@ -108,7 +109,7 @@ func TestLoad(t *testing.T) {
 func TestShortRun(t *testing.T) {
 	a, err := agentfiles.Parse("x.agent.yaml", []byte(small+"limits: {deadline: 1h}"), options)
 	if err != nil || a.Limits.ApprovalTTL != time.Hour {
-		t.Errorf("%v %+v", err, a.Limits)
+		t.Errorf("%v %+v; want a.Limits.ApprovalTTL %v", err, a.Limits, time.Hour)
 	}
 }
 
@@ -122,7 +123,8 @@ func TestPage(t *testing.T) {
 		}
 		if err != nil || a.Page != page || !reflect.DeepEqual(a.Limits, want) || a.History != history ||
 			!slices.Equal(a.Tools, []string{"look"}) {
-			t.Errorf("%q: %v %+v", more, err, a)
+			t.Errorf("%q: %v %+v; want a.Page %v, a.Limits %v, a.History %v, a.Tools %v",
+				more, err, a, page, want, history, []string{"look"})
 		}
 	}
 	a, err := agentfiles.Parse("x.agent.yaml",
@@ -145,7 +147,7 @@ func TestNoTools(t *testing.T) {
 	all, err := agentfiles.Load(folder(t, map[string]string{"concierge.agent.yaml": whole}),
 		agentfiles.Options{NoTools: true, Limits: options.Limits, OnReject: options.OnReject})
 	if err != nil || len(all) != 1 || len(all[0].Tools)+len(all[0].Ask) != 0 || all[0].Limits.ModelCalls != 5 {
-		t.Errorf("%v %+v", err, all)
+		t.Errorf("%v %+v; want len(all) 1, len(all[0].Tools)+len(all[0].Ask) 0, all[0].Limits.ModelCalls 5", err, all)
 	}
 }
 
@@ -242,7 +244,7 @@ func TestNames(t *testing.T) {
 		name, _, _ := strings.Cut(file, ".")
 		_, err := agentfiles.Load(folder(t, map[string]string{file: "name: " + name + "\ninstruction: Help."}), options)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: %v", file, err)
+			t.Errorf("%s: %v; want an error that begins with %q", file, err, want)
 		}
 	}
 	if _, err := agentfiles.Load(filepath.Join(t.TempDir(), "none"), options); err == nil {

@@ -148,7 +148,7 @@ func TestScriptIsAsked(t *testing.T) {
 	for range turns {
 		all.Go(func() {
 			if res, err := agent.NewSession().Send(t.Context(), "How is Lisbon?"); err != nil || res.Text != "21." {
-				t.Errorf("%v %+v", err, res)
+				t.Errorf("%v %+v; want res.Text “21.”", err, res)
 			}
 		})
 	}
@@ -183,7 +183,9 @@ func TestLeaks(t *testing.T) {
 	})
 	if len(said) != 1 || !strings.HasPrefix(said[0], "agenttest: goroutines outlive the test:") ||
 		!strings.Contains(said[0], "agenttest_test.go") {
-		t.Errorf("%q", said)
+		t.Errorf("%q; want len(said) 1, said[0] that begins with “agenttest: goroutines outlive the "+
+			"test:”, said[0] with “agenttest_test.go”",
+			said)
 	}
 	if said := watched(t, func(t testing.TB) {
 		if _, err := ask(t, countersign.Options{Provider: agenttest.Script(t, agenttest.Say("21."))}); err != nil {
@@ -232,7 +234,7 @@ func TestRecordAndReplay(t *testing.T) {
 	const prompt = "How is Lisbon?"
 	if said := hello(prompt, countersign.Options{}); len(said) != 1 ||
 		!strings.Contains(said[0], "no recording") {
-		t.Errorf("%q", said)
+		t.Errorf("%q; want len(said) 1, said[0] with “no recording”", said)
 	}
 	t.Setenv("AGENTTEST_RECORD", "1")
 	if said := hello(prompt, countersign.Options{Instructions: "Be brief."}); len(said) > 0 {
@@ -287,11 +289,11 @@ func TestRecordAndReplay(t *testing.T) {
 		_, _ = s.Send(t.Context(), "And now?")
 	})
 	if len(said) != 1 || !strings.Contains(said[0], "has 2 requests, and this is one more") {
-		t.Errorf("%q", said)
+		t.Errorf("%q; want len(said) 1, said[0] with “has 2 requests, and this is one more”", said)
 	}
 	if said := watched(t, func(t testing.TB) { agenttest.Replay(t, file) }); len(said) != 1 ||
 		!strings.Contains(said[0], "2 of the 2 requests in") {
-		t.Errorf("%q", said)
+		t.Errorf("%q; want len(said) 1, said[0] with “2 of the 2 requests in”", said)
 	}
 	if n := len(fake.Requests()); n != asked || len(fake.Refused()) > 0 {
 		t.Errorf("a replay asked the model %d times; refused: %q", n-asked, fake.Refused())
@@ -352,7 +354,7 @@ func TestTwoAgents(t *testing.T) {
 	first := agenttest.New(t, o)
 	res, err := first.NewSession().Send(t.Context(), "Go to Lisbon.")
 	if err != nil || res.Status != countersign.Waiting || visited != 0 {
-		t.Fatalf("%v %+v", err, res)
+		t.Fatalf("%v %+v; want res.Status %v, visited 0", err, res, countersign.Waiting)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
@@ -395,6 +397,7 @@ func TestEval(t *testing.T) {
 	said := run(agenttest.Say("It is 20 degrees."))
 	if len(said) != 1 || !strings.Contains(said[0], "0 of 1 cases passed") ||
 		!strings.Contains(said[0], `expected exact: get_weather {"city":"Porto"}; the calls were: none`) {
-		t.Errorf("%q", said)
+		t.Errorf("%q; want len(said) 1, said[0] with “0 of 1 cases passed”, said[0] with %q",
+			said, `expected exact: get_weather {"city":"Porto"}; the calls were: none`)
 	}
 }

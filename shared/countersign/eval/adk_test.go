@@ -43,7 +43,7 @@ func TestADK(t *testing.T) {
 			t.Errorf("%s: %+v, %q", name, report.Cases, set.Skipped)
 		}
 		if last := string(m.Requests()[1].Contents[2]); !strings.Contains(last, `"celsius":18`) {
-			t.Errorf("%s: %s", name, last)
+			t.Errorf("%s: %s; want last with %q", name, last, `"celsius":18`)
 		}
 		if report, _, _ := held(t, set, eval.Options{}, agenttest.Say("18")); report.Passed() {
 			t.Errorf("%s: %+v", name, report)
@@ -76,7 +76,7 @@ func TestAddResults(t *testing.T) {
 	asked := m.Requests()
 	if a, b := string(asked[1].Contents[2]), string(asked[3].Contents[2]); !strings.Contains(a, `"celsius":30`) ||
 		!strings.Contains(b, `"celsius":1`) {
-		t.Errorf("%s %s", a, b)
+		t.Errorf("%s %s; want a with %q, b with %q", a, b, `"celsius":30`, `"celsius":1`)
 	}
 }
 
@@ -122,12 +122,13 @@ func TestADKCriteria(t *testing.T) {
 		}
 	}
 	if len(report.Skipped) != 6 {
-		t.Errorf("%q", report.Skipped)
+		t.Errorf("%q; want len(report.Skipped) 6", report.Skipped)
 	}
 	set, err := eval.Load(folder(t, map[string]string{"a.evalset.json": `{"eval_cases": [{` + turn + `}]}`,
 		"test_config.json": "{\"criteria\": {\"response_match_score\":\n{\"threshold\": 8}}}"}))
 	if err != nil || len(set.Problems) != 1 || set.Problems[0].Error() !=
 		"test_config.json:2: criteria.response_match_score.threshold: a number from 0 to 1 was expected" {
-		t.Errorf("%v %v", err, set)
+		t.Errorf("%v %v; want len(set.Problems) 1, set.Problems[0].Error() %q",
+			err, set, "test_config.json:2: criteria.response_match_score.threshold: a number from 0 to 1 was expected")
 	}
 }

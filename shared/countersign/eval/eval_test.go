@@ -170,7 +170,7 @@ func TestReads(t *testing.T) {
 	for name, want := range map[string]string{"send": "send changes something", "sned": "the agent has no tool sned"} {
 		if _, err := eval.Run(t.Context(), a.Agent(), set, eval.Options{Reads: []string{name}}); err == nil ||
 			!strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want an error with %q", name, err, want)
 		}
 	}
 }
@@ -291,7 +291,7 @@ cases:
       matches: ^(?i)it
 `})
 		if report, _, _ := held(t, set, eval.Options{}, agenttest.Say(answer)); report.Passed() != want {
-			t.Errorf("%q: %+v", answer, report.Cases)
+			t.Errorf("%q: %+v; want report.Passed() %v", answer, report.Cases, want)
 		}
 	}
 }
@@ -337,7 +337,7 @@ func TestDocument(t *testing.T) {
 	}
 	set := load(t, map[string]string{"doc.eval.yaml": text.String()})
 	if len(set.Cases) != 2 || set.Cases[0].Name != "lunch" || set.Cases[1].Agent != "concierge" {
-		t.Errorf("%+v", set.Cases)
+		t.Errorf("%+v; want len(set.Cases) 2, set.Cases[0].Name “lunch”, set.Cases[1].Agent “concierge”", set.Cases)
 	}
 }
 
@@ -446,7 +446,9 @@ cases:
 	}
 	if r := asked.Requests()[0]; r.Model != "gemini-x" || !strings.Contains(string(r.Contents[0]), "It is long.") ||
 		len(r.Tools) != 1 || !strings.Contains(string(r.Tools[0].Schema), "verdicts") {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v; want r.Model “gemini-x”, r.Contents[0] with “It is long.”, len(r.Tools) 1, "+
+			"r.Tools[0].Schema with “verdicts”",
+			r)
 	}
 	if _, err := j.Judge(t.Context(), q); err == nil || !strings.Contains(err.Error(), "1 of 2 statements") {
 		t.Error(err)

@@ -154,7 +154,9 @@ func TestApproval(t *testing.T) {
 					asked++
 					if ap.Preview.Title != "Call send of the server post" || string(ap.Args) != `{"text":"hello"}` ||
 						!strings.Contains(fmt.Sprint(ap.Preview.Fields), "Sends a text.") || s.calls.Load() != before {
-						t.Errorf("%+v", ap)
+						t.Errorf("%+v; want ap.Preview.Title “Call send of the server post”, ap.Args %q, "+
+							"fmt.Sprint(ap.Preview.Fields) with “Sends a text.”, s.calls.Load() %v",
+							ap, `{"text":"hello"}`, before)
 					}
 					return countersign.Yes(), nil
 				}})
@@ -191,7 +193,7 @@ func TestToolChanged(t *testing.T) {
 			}
 			session := a.NewSession()
 			if res, err := session.Send(t.Context(), "Say hello."); err != nil || res.Text != "" {
-				t.Fatalf("%+v %v", res, err)
+				t.Fatalf("%+v %v; want res.Text empty", res, err)
 			}
 			card := pending(t, a)
 			s.says(c.description, c.argument)
@@ -271,7 +273,7 @@ func TestAnswerLost(t *testing.T) {
 	s.lose.Store(true)
 	session := a.NewSession()
 	if res, err := session.Send(t.Context(), "Say hello."); err != nil || res.Text != "" {
-		t.Fatalf("%+v %v", res, err)
+		t.Fatalf("%+v %v; want res.Text empty", res, err)
 	}
 	s.lose.Store(false)
 	review := pending(t, a)

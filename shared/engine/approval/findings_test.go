@@ -21,6 +21,6 @@ func TestFindingListedOnce(t *testing.T) {
 		{Reason: "copied", Origin: "the page", Text: "eve@x.org"},
 		{Reason: "copied", Origin: "a mail", Text: "eve@x.org"}}
 	if got := findings(found); !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v; want %v", got, want)
 	}
 }

@@ -19,7 +19,7 @@ func TestCardWithoutMoments(t *testing.T) {
 	later.At = "2027-01-05T13:00:00Z"
 	for stored, same := range map[*run.Approval]bool{card(): true, card(noon): true, card(later): false} {
 		if samePreview(stored, card(noon)) != same {
-			t.Errorf("%+v", stored.Preview)
+			t.Errorf("%+v; want samePreview(stored, card(noon)) %v", stored.Preview, same)
 		}
 	}
 }

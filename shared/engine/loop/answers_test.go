@@ -121,7 +121,7 @@ func killedWritingOn(t *testing.T, w *env, n int, after bool) {
 	w.loop.Model = &asked{tool: "click"}
 	first, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "click"})
 	if err != nil || len(first.Calls) != 1 {
-		t.Fatalf("%v %+v", err, first)
+		t.Fatalf("%v %+v; want len(first.Calls) 1", err, first)
 	}
 	w.loop.Store = mortal(w.store, n, after)
 	w.loop.Tools["lookup"], w.loop.Model = w.lookup(), &asked{tool: "lookup"}
@@ -166,7 +166,7 @@ func TestWriteOnLeavesCalls(t *testing.T) {
 	}
 	start(t, w, "hello")
 	if v, _, err := w.loop.Get(ctx, "ana", first.RunID); err != nil || len(v.Calls) != 1 {
-		t.Errorf("%v %+v", err, v)
+		t.Errorf("%v %+v; want len(v.Calls) 1", err, v)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestClientEffectInAudit(t *testing.T) {
 		}
 		page, err := w.rec.Audit(ctx, "ana", v.RunID, "", 100)
 		if err != nil || len(page.Entries) != 4 {
-			t.Fatalf("%v, %+v", err, page.Entries)
+			t.Fatalf("%v, %+v; want len(page.Entries) 4", err, page.Entries)
 		}
 		for i, kind := range []string{audit.Requested, audit.Decided, audit.Intent, audit.Outcome} {
 			if e := page.Entries[i]; e.Kind != kind || e.ActionID != given.ActionID ||

@@ -130,7 +130,8 @@ func TestPanicOfCard(t *testing.T) {
 			script.Turn{Text: "It cannot be sent."})
 		v, err := w.loop.Start(context.Background(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 		if err != nil || v.Status != run.Completed || v.Actions[0].ErrorReason != "tool_panicked" {
-			t.Errorf("%s: %v %+v", name, err, v)
+			t.Errorf("%s: %v %+v; want v.Status %v, v.Actions[0].ErrorReason “tool_panicked”",
+				name, err, v, run.Completed)
 		}
 	}
 }
@@ -377,7 +378,7 @@ func TestQueueOutageIsNoAttempt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v, _, err := w.loop.Get(ctx, "ana", runID); err != nil || v.Status != run.Completed || len(w.effects) != 1 {
-		t.Errorf("%v %+v", err, v)
+		t.Errorf("%v %+v; want v.Status %v, len(w.effects) 1", err, v, run.Completed)
 	}
 }
 

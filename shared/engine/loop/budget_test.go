@@ -233,7 +233,7 @@ func TestBudgetCountsSummary(t *testing.T) {
 			v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", ThreadID: w.thread},
 				loop.Prompt{Text: fmt.Sprintf("question %d", i)})
 			if err != nil || v.Status != run.Completed {
-				t.Fatalf("%v %+v", err, v)
+				t.Fatalf("%v %+v; want v.Status %v", err, v, run.Completed)
 			}
 			w.thread = v.ThreadID
 		}

@@ -39,7 +39,7 @@ func (c *chatting) proposes(to string) *run.View {
 	v := c.say("tell "+to, script.Turn{Calls: []script.Call{{Name: "send",
 		Args: map[string]any{"to": []string{to}, "text": "ten"}}}})
 	if len(v.Waiting) != 1 {
-		c.t.Fatalf("%+v", v)
+		c.t.Fatalf("%+v; want len(v.Waiting) 1", v)
 	}
 	return v
 }
@@ -81,7 +81,7 @@ func TestTakenBackByWord(t *testing.T) {
 		}
 		c.say("the second", takesBack(2), script.Turn{Text: "It is off."})
 		if a := c.now(second); a.Decision != run.TakeBack || a.Status != run.ActionRejected {
-			t.Errorf("%+v", a)
+			t.Errorf("%+v; want a.Decision %v, a.Status %v", a, run.TakeBack, run.ActionRejected)
 		}
 		if a := c.now(first); a.Decision != "" {
 			t.Errorf("the other one: %+v", a)
@@ -89,7 +89,8 @@ func TestTakenBackByWord(t *testing.T) {
 		v, _, err := c.loop.Get(context.Background(), "ana", second.RunID)
 		if err != nil || v.Status != run.Completed ||
 			!strings.Contains(v.Text(), "You took this back, so it was not done.") {
-			t.Errorf("%v %+v", err, v)
+			t.Errorf("%v %+v; want v.Status %v, v.Text() with “You took this back, so it was not done.”",
+				err, v, run.Completed)
 		}
 		if len(c.effects) != 0 {
 			t.Errorf("done is %v", c.effects)

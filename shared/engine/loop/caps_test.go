@@ -38,7 +38,7 @@ func (w *env) capped(agent string) bool {
 		return false
 	}
 	if !fault.Is(err, fault.Policy, fault.CodeTooMany) {
-		w.t.Fatalf("%s: %v %+v", agent, err, v)
+		w.t.Fatalf("%s: %v %+v; want error %v %v", agent, err, v, fault.Policy, fault.CodeTooMany)
 	}
 	return true
 }

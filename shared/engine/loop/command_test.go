@@ -478,7 +478,7 @@ func TestAlwaysAllowRefusesDestructive(t *testing.T) {
 	}
 	for _, d := range []run.Decision{run.ApproveAlwaysCommand, run.ApproveAlways} {
 		if err := h.decide(t, v, 1, d); !fault.Is(err, fault.Policy, fault.CodeNotApplicable) {
-			t.Errorf("%s: %v", d, err)
+			t.Errorf("%s: %v; want error %v %v", d, err, fault.Policy, fault.CodeNotApplicable)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func TestCompress(t *testing.T) {
 		}
 		views, err := run.ViewEvents(nil, nil, w.eventsOf(v), 0)
 		if err != nil || !strings.Contains(fmt.Sprint(views), "context.compressed") {
-			t.Errorf("%v: %+v", err, views)
+			t.Errorf("%v: %+v; want fmt.Sprint(views) with “context.compressed”", err, views)
 		}
 	})
 }
@@ -162,7 +162,7 @@ func TestCompressFails(t *testing.T) {
 			}
 			v, told := w.ask("question 4", c.answer, counted("So.", 5400))
 			if all := w.compressions(v); len(all) != 1 || all[0].Code != c.code || all[0].Turns != 0 {
-				t.Fatalf("%+v", all)
+				t.Fatalf("%+v; want len(all) 1, all[0].Code %v, all[0].Turns 0", all, c.code)
 			}
 			if !strings.Contains(joined(told), "question 0") || v.Status != run.Completed {
 				t.Errorf("%+v is told %s", v, joined(told))
@@ -186,7 +186,7 @@ func TestContextFull(t *testing.T) {
 	v, err := w.loop.Start(context.Background(),
 		loop.StartRequest{UID: "ana"}, loop.Prompt{Text: strings.Repeat("word ", 10_000)})
 	if err != nil || v.Status != run.Failed || v.ErrorReason != run.CodeContextFull {
-		t.Fatalf("%v, %+v", err, v)
+		t.Fatalf("%v, %+v; want v.Status %v, v.ErrorReason %v", err, v, run.Failed, run.CodeContextFull)
 	}
 	if n := len(w.model.Requests()); n != 0 {
 		t.Errorf("%d requests were sent", n)
@@ -204,13 +204,13 @@ func TestCompressByHand(t *testing.T) {
 	byHand := loop.StartRequest{UID: "ana", ThreadID: w.thread}
 	v, err := w.loop.Start(ctx, byHand, loop.Compress{})
 	if all := w.compressions(v); err != nil || v.Status != run.Completed || len(all) != 1 || all[0].Turns != 3 {
-		t.Fatalf("%v, %+v, %+v", err, v, all)
+		t.Fatalf("%v, %+v, %+v; want v.Status %v, len(all) 1, all[0].Turns 3", err, v, all, run.Completed)
 	}
 	if page, err := w.rec.Messages(ctx, "ana", w.thread, 1<<40, 100); err != nil || len(page.Messages) != 6 {
 		t.Errorf("%v: %d messages", err, len(page.Messages))
 	}
 	if v, err = w.loop.Start(ctx, byHand, loop.Compress{}); err != nil || !strings.Contains(v.Summary, "nothing") {
-		t.Errorf("%v, %+v", err, v)
+		t.Errorf("%v, %+v; want v.Summary with “nothing”", err, v)
 	}
 	_, told := w.ask("and?", counted("Ok.", 100))
 	if all := joined(told); len(told) != 1 || !strings.Contains(all, "A SUMMARY") || !strings.Contains(all, "and?") {

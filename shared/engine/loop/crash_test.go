@@ -256,7 +256,7 @@ func TestHandOver(t *testing.T) {
 	}
 	got, _, err := w.loop.Get(context.Background(), "ana", v.RunID)
 	if err != nil || got.Status != run.Completed {
-		t.Fatalf("%v, %+v", err, got)
+		t.Fatalf("%v, %+v; want got.Status %v", err, got, run.Completed)
 	}
 }
 

@@ -112,7 +112,7 @@ func TestDeletingConversationHidden(t *testing.T) {
 		for name, err := range map[string]error{"get": got, "cancel": cancelled, "resolve": resolved,
 			"conversation": talk, "a new run": begun, "answers": answered} {
 			if !fault.Is(err, fault.Auth, fault.CodeNotFound) {
-				t.Errorf("%s: %v", name, err)
+				t.Errorf("%s: %v; want error %v %v", name, err, fault.Auth, fault.CodeNotFound)
 			}
 		}
 		if _, err := w.loop.Start(ctx, ask, in); !fault.Is(err, fault.Policy, fault.CodeKeyReused) {
@@ -173,7 +173,7 @@ func TestCancelClearsLease(t *testing.T) {
 	id := run.KeyedRunID("ana", "k1")
 	w.tick(time.Hour)
 	if v, err := w.loop.Cancel(ctx, "ana", id); err != nil || v.Status != run.Failed {
-		t.Fatalf("%v, %+v", err, v)
+		t.Fatalf("%v, %+v; want v.Status %v", err, v, run.Failed)
 	}
 	var r run.Run
 	if err := document.Decode(w.document(id), &r); err != nil || r.Lease.Owner != "" {

@@ -37,7 +37,7 @@ func TestEffectsOfAnAgent(t *testing.T) {
 		}}, script.Turn{Text: "Well."})
 		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "write"})
 		if err != nil || v.Status != run.Completed || len(w.open("ana")) != 0 {
-			t.Errorf("%q: %v %+v", effects, err, v)
+			t.Errorf("%q: %v %+v; want v.Status %v, len(w.open(\"ana\")) 0", effects, err, v, run.Completed)
 			continue
 		}
 		if done := strings.Join(w.effects, "; "); done != want.done {

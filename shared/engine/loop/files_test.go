@@ -62,7 +62,7 @@ func TestFilesSurviveACrash(t *testing.T) {
 					w.liveOn(t.Context(), 3, life)
 					v, _, err := w.loop.Get(t.Context(), "ana", run.KeyedRunID("ana", "k"))
 					if err != nil || v.Status != run.Completed {
-						t.Fatalf("%v: %+v", err, v)
+						t.Fatalf("%v: %+v; want v.Status %v", err, v, run.Completed)
 					}
 					for i, req := range w.model.Requests() {
 						if !strings.Contains(joined(req.Contents), bytesOf(f)) {
@@ -231,7 +231,7 @@ func TestFilesRefused(t *testing.T) {
 		t.Helper()
 		_, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "read", Files: files})
 		if f := fault.As(err); err == nil || f.Class != fault.Validation || f.Field != "files" {
-			t.Errorf("%v", err)
+			t.Errorf("%v; want an error, f.Class %v, f.Field “files”", err, fault.Validation)
 		}
 	}
 	start(file("a.txt", "large", attachment.MaxBytes), file("b.txt", "small", 5))

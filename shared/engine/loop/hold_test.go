@@ -161,7 +161,7 @@ func TestLeaseNotRenewedInShortStep(t *testing.T) {
 		})
 		w.loop.Tools["long"].Timeout = time.Minute
 		if v, err := w.start(); err != nil || v.Status != run.Completed {
-			t.Fatalf("%v %+v", err, v)
+			t.Fatalf("%v %+v; want v.Status %v", err, v, run.Completed)
 		}
 	})
 }
@@ -271,7 +271,7 @@ func TestCancelDuringModelCall(t *testing.T) {
 		return ctx.Err()
 	}}
 	if v, err := w.start(); err != nil || v.ErrorReason != "cancelled" {
-		t.Errorf("%v %+v", err, v)
+		t.Errorf("%v %+v; want v.ErrorReason “cancelled”", err, v)
 	}
 }
 
@@ -464,7 +464,7 @@ func zombieRecordsNothing(t *testing.T, open func(testing.TB) *env) {
 			_, err := w.start()
 			v, events, getErr := w.loop.Get(ctx, "ana", runID)
 			if err != nil || getErr != nil {
-				t.Fatalf("%s: %v %v", settled, err, getErr)
+				t.Fatalf("%s: %v %v; want getErr nil", settled, err, getErr)
 			}
 			outcomes := 0
 			for _, e := range events {

@@ -102,7 +102,7 @@ func TestOutputOfTwoProcesses(t *testing.T) {
 				w.tick(time.Hour)
 				v, err := w.loop.Advance(ctx, run.KeyedRunID("ana", "k"), nil)
 				if err != nil || v.Status != run.Completed {
-					t.Fatalf("%v %+v", err, v)
+					t.Fatalf("%v %+v; want v.Status %v", err, v, run.Completed)
 				}
 				if got := w.kept(v.RunID); got != all || first == 0 {
 					t.Errorf("%d bytes of %d are kept; the second process found %d", len(got), len(all), first)
@@ -155,7 +155,7 @@ func TestOutputOutlivesAnOutage(t *testing.T) {
 				w.loop.Store = faulty.Wrap(w.store, faulty.Commits(faulty.Of(outputWrites, hook)))
 				v, err := w.start()
 				if err != nil || v.Status != run.Completed {
-					t.Fatalf("%v %+v", err, v)
+					t.Fatalf("%v %+v; want v.Status %v", err, v, run.Completed)
 				}
 				if got := w.kept(v.RunID); got != all {
 					t.Errorf("%d bytes of %d are kept", len(got), len(all))
@@ -208,7 +208,7 @@ func atPace(t *testing.T, print func(c tool.Call)) (commits int, kept string) {
 			faulty.Commits(faulty.Of(outputWrites, faulty.Before(func(*faulty.Call) { commits++ }))))
 		v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "x"})
 		if err != nil || v.Status != run.Completed {
-			t.Fatalf("%v %+v", err, v)
+			t.Fatalf("%v %+v; want v.Status %v", err, v, run.Completed)
 		}
 		kept = w.kept(v.RunID)
 	})

@@ -69,7 +69,7 @@ func TestAdvanceAfterCallerLeaves(t *testing.T) {
 			w.model.Restart(c.then...)
 			v, err = w.loop.Advance(t.Context(), v.RunID, nil)
 			if err != nil || v.Status != run.Completed || v.Summary != "Well." {
-				t.Fatalf("%+v, %v", v, err)
+				t.Fatalf("%+v, %v; want v.Status %v, v.Summary “Well.”", v, err, run.Completed)
 			}
 			if did := strings.Join(w.effects, ", "); did != c.want || w.model.Left() != 0 {
 				t.Errorf("did %q, and %d turns are left", did, w.model.Left())

@@ -22,7 +22,7 @@ func TestTurnWithTooManyCalls(t *testing.T) {
 	w.model.Restart(script.Turn{Calls: calls}, script.Turn{Text: "Looked."})
 	v, err := w.start()
 	if err != nil || v.Status != run.Completed || len(v.Actions) != model.MaxCalls || v.ModelCalls != 2 {
-		t.Fatalf("%v, %+v", err, v)
+		t.Fatalf("%v, %+v; want v.Status %v, len(v.Actions) %v, v.ModelCalls 2", err, v, run.Completed, model.MaxCalls)
 	}
 	told := w.model.Requests()[1].Contents
 	rs, err := model.Responses(told[len(told)-1])

@@ -76,7 +76,7 @@ func TestProposeOwn(t *testing.T) {
 	for range 2 {
 		c, err := w.loop.StartCall(ctx, req, sending("hi", true))
 		if err != nil || c.Run.Status != run.Completed || len(w.effects) != 1 {
-			t.Fatalf("%v %+v %v", err, c, w.effects)
+			t.Fatalf("%v %+v %v; want c.Run.Status %v, len(w.effects) 1", err, c, w.effects, run.Completed)
 		}
 		page, err := w.rec.Audit(ctx, "ana", c.Run.RunID, "", 100)
 		if err != nil || len(page.Entries) != 2 || page.Entries[0].Decision != "own_call" ||
@@ -91,12 +91,13 @@ func TestProposeOwn(t *testing.T) {
 	w.loop.Rules.AskSideEffects = true
 	c, err := w.loop.StartCall(ctx, byAna, sending("hi again", true))
 	if err != nil || c.Approval == nil || len(w.effects) != 1 {
-		t.Errorf("%v %+v %v", err, c, w.effects)
+		t.Errorf("%v %+v %v; want c.Approval set, len(w.effects) 1", err, c, w.effects)
 	}
 	w.loop.Rules.DenySideEffects = true
 	c, err = w.loop.StartCall(ctx, byAna, sending("hi again", true))
 	if err != nil || c.Run.Status != run.Failed || c.Run.ErrorCode != fault.Policy || len(w.effects) != 1 {
-		t.Errorf("%v %+v %v", err, c, w.effects)
+		t.Errorf("%v %+v %v; want c.Run.Status %v, c.Run.ErrorCode %v, len(w.effects) 1",
+			err, c, w.effects, run.Failed, fault.Policy)
 	}
 }
 
@@ -107,7 +108,7 @@ func TestEffectsOffAfterApproval(t *testing.T) {
 	w.loop.Rules.AskSideEffects = true
 	c, err := w.loop.StartCall(t.Context(), byAna, sending("hi", true))
 	if err != nil || c.Approval == nil {
-		t.Fatalf("%+v, %v", c, err)
+		t.Fatalf("%+v, %v; want c.Approval set", c, err)
 	}
 	if _, err := w.loop.Resolve(t.Context(), approval.Resolution{UID: "ana", ApprovalID: c.Approval.ApprovalID,
 		Decision: run.ApproveOnce}); err != nil {
@@ -155,7 +156,7 @@ func TestProposeUnknownOutcome(t *testing.T) {
 				c = w.decideCall(t, c, run.ApproveOnce)
 			}
 			if c.Run.Status != run.Completed || len(w.effects) != effects {
-				t.Errorf("%+v, %v", c.Run, w.effects)
+				t.Errorf("%+v, %v; want c.Run.Status %v, len(w.effects) %v", c.Run, w.effects, run.Completed, effects)
 			}
 		})
 	}
@@ -173,14 +174,15 @@ func TestReviewAfterToolReturns(t *testing.T) {
 	w.loop.Tools["send"], w.next = tool.Define(d), []string{"ambiguous"}
 	c, err := w.loop.StartCall(ctx, byAna, sending("hi", true))
 	if err != nil || c.Approval == nil || c.Approval.Kind != run.KindReview || c.Approval.Preview.Title != "send" {
-		t.Fatalf("%v %+v", err, c)
+		t.Fatalf("%v %+v; want c.Approval set, c.Approval.Kind %v, c.Approval.Preview.Title “send”",
+			err, c, run.KindReview)
 	}
 	w.loop.Tools["send"] = send
 	for _, d := range []run.Decision{run.StartNew, run.ApproveOnce} {
 		c = w.decideCall(t, c, d)
 	}
 	if c.Run.Status != run.Completed || len(w.effects) != 2 {
-		t.Errorf("%+v, %v", c.Run, w.effects)
+		t.Errorf("%+v, %v; want c.Run.Status %v, len(w.effects) 2", c.Run, w.effects, run.Completed)
 	}
 }
 
@@ -276,7 +278,8 @@ func callWaits(t *testing.T, open func(testing.TB) *env) {
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "click"})
 	if err != nil || v.Status != run.Awaiting || v.Actions[0].Kind != run.KindCall ||
 		v.Actions[1].Status != run.ActionCompleted {
-		t.Fatalf("%v %+v", err, v)
+		t.Fatalf("%v %+v; want v.Status %v, v.Actions[0].Kind %v, v.Actions[1].Status %v",
+			err, v, run.Awaiting, run.KindCall, run.ActionCompleted)
 	}
 	if aps := w.open("ana"); len(aps) != 0 {
 		t.Errorf("its user is asked: %+v", aps)
@@ -303,7 +306,7 @@ func callWaits(t *testing.T, open func(testing.TB) *env) {
 	}
 	if v, err = w.process().Advance(ctx, v.RunID, nil); err != nil || v.Status != run.Completed ||
 		v.Summary != "Clicked." {
-		t.Fatalf("%v %+v", err, v)
+		t.Fatalf("%v %+v; want v.Status %v, v.Summary “Clicked.”", err, v, run.Completed)
 	}
 }
 
@@ -333,7 +336,7 @@ func TestClientCallUnanswered(t *testing.T) {
 				v, _, err = w.loop.Get(ctx, "ana", v.RunID)
 			}
 			if err != nil || v.Status != run.Failed || v.Actions[0].Status != run.ActionFailed {
-				t.Fatalf("%v %+v", err, v)
+				t.Fatalf("%v %+v; want v.Status %v, v.Actions[0].Status %v", err, v, run.Failed, run.ActionFailed)
 			}
 		})
 	}
@@ -374,7 +377,7 @@ func proposeShares(t *testing.T, open func(testing.TB) *env) {
 		req := loop.StartRequest{UID: "ana", ThreadID: id, Title: "A page"}
 		c, err := w.loop.StartCall(ctx, req, sending(text, true))
 		if err != nil || c.Run.ThreadID != id || c.Run.Status != run.Completed {
-			t.Fatalf("%v %+v", err, c)
+			t.Fatalf("%v %+v; want c.Run.ThreadID %v, c.Run.Status %v", err, c, id, run.Completed)
 		}
 	}
 	shared := func(messages int64) {
@@ -382,7 +385,9 @@ func proposeShares(t *testing.T, open func(testing.TB) *env) {
 		threads, _, err := w.rec.Threads(ctx, "ana", "", 10)
 		if err != nil || len(threads) != 1 || threads[0].ThreadID != id || threads[0].Title != "A page" ||
 			threads[0].Messages != messages {
-			t.Fatalf("%v %+v", err, threads)
+			t.Fatalf("%v %+v; want len(threads) 1, threads[0].ThreadID %v, threads[0].Title “A page”, "+
+				"threads[0].Messages %v",
+				err, threads, id, messages)
 		}
 	}
 	propose("one")

@@ -81,7 +81,7 @@ func TestDeleteQuarantined(t *testing.T) {
 					loop.StartRequest{UID: "ana"},
 					loop.Prompt{Text: "tell bob " + strings.Repeat("everything ", 40<<10)})
 				if err != nil || v.Status != run.Awaiting {
-					t.Fatalf("%v %+v", err, v)
+					t.Fatalf("%v %+v; want v.Status %v", err, v, run.Awaiting)
 				}
 				chunk := document.ChunkPath(document.RunPath(v.RunID), "events", 1)
 				if docs, err := w.store.Get(ctx, chunk); err != nil || !docs[0].Exists() {

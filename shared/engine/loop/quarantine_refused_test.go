@@ -19,13 +19,13 @@ func TestQuarantineAfterRefusedDecision(t *testing.T) {
 		w.loop.Model = &asked{tool: "send"}
 		v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 		if err != nil || v.Status != run.Awaiting {
-			t.Fatalf("%v %+v", err, v)
+			t.Fatalf("%v %+v; want v.Status %v", err, v, run.Awaiting)
 		}
 		w.rewrite(v.RunID, w.setAside(v.RunID, unreadable["no run"]))
 		_, err = w.loop.Resolve(ctx, approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, 1),
 			Decision: run.ConfirmDone})
 		if !fault.Is(err, fault.Policy, fault.CodeNotApplicable) {
-			t.Fatalf("%v", err)
+			t.Fatalf("%v; want error %v %v", err, fault.Policy, fault.CodeNotApplicable)
 		}
 		f := document.RunFieldsOf(w.document(v.RunID))
 		if !f.Quarantined || f.Tries == 0 || !f.Due.Equal(document.Never) {

@@ -83,7 +83,7 @@ func TestQuotaBetweenUsers(t *testing.T) {
 	w.sweepsAnew(t)
 	got, _, err := w.loop.Get(t.Context(), "bo", v.RunID)
 	if err != nil || got.Status != run.Completed {
-		t.Errorf("%v: %+v", err, got)
+		t.Errorf("%v: %+v; want got.Status %v", err, got, run.Completed)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestQuotaWithoutPatience(t *testing.T) {
 	w.loop.ModelPatience = 0
 	w.greets(t, "ana")
 	if v := w.greets(t, "ana"); v.Status != run.Failed || !strings.Contains(v.Message, "quota") {
-		t.Errorf("%s: %s", v.Status, v.Message)
+		t.Errorf("%s: %s; want v.Status %v, v.Message with “quota”", v.Status, v.Message, run.Failed)
 	}
 	w.loop.ModelPatience = 2 * time.Minute
 	for n := range 4 {

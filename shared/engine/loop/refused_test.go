@@ -248,6 +248,6 @@ func TestRefusalDuringOutage(t *testing.T) {
 	w.loop.Store = faulty.Wrap(w.store, faulty.Commits(faulty.Down))
 	r.Decision = run.ApproveOnce
 	if _, err := w.loop.Resolve(t.Context(), r); !fault.Is(err, fault.Policy, fault.CodeAlreadyResolved) {
-		t.Errorf("%v", err)
+		t.Errorf("%v; want error %v %v", err, fault.Policy, fault.CodeAlreadyResolved)
 	}
 }

@@ -88,7 +88,7 @@ func TestFieldsOfALaterRelease(t *testing.T) {
 			Args: map[string]any{"to": []string{"bo@x.org"}, "text": "ten"}}}})
 		v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "Write to Bo."})
 		if err != nil || v.Status != run.Awaiting {
-			t.Fatalf("%v %+v", err, v)
+			t.Fatalf("%v %+v; want v.Status %v", err, v, run.Awaiting)
 		}
 		card := w.open("ana")[0]
 		added := map[string]int{}
@@ -125,7 +125,7 @@ func TestEventsOfALaterRelease(t *testing.T) {
 		w.model.Then(callOf("send"), script.Turn{Text: "Done."})
 		v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "Write to Bo."})
 		if err != nil || v.Status != run.Awaiting {
-			t.Fatalf("%v %+v", err, v)
+			t.Fatalf("%v %+v; want v.Status %v", err, v, run.Awaiting)
 		}
 		card, path := w.open("ana")[0], document.RunPath(v.RunID)
 		known := w.document(v.RunID).Data
@@ -147,7 +147,7 @@ func TestEventsOfALaterRelease(t *testing.T) {
 		}
 		w.tick(25 * time.Hour) // the approval expires
 		if s, err := w.loop.Sweep(t.Context()); err != nil || s.Due != 1 {
-			t.Fatalf("%v %+v", err, s)
+			t.Fatalf("%v %+v; want s.Due 1", err, s)
 		}
 		if err := w.deliver(t.Context()); !unit.Postponed(err) {
 			t.Errorf("the run was not postponed: %v", err)

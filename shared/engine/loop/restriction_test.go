@@ -51,7 +51,8 @@ func TestNarrowing(t *testing.T) {
 	)
 	v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "write"})
 	if err != nil || v.Status != run.Completed || len(w.open("ana")) != 0 || len(w.effects) != 0 {
-		t.Fatalf("%v %+v %v", err, v, w.effects)
+		t.Fatalf("%v %+v %v; want v.Status %v, len(w.open(\"ana\")) 0, len(w.effects) 0",
+			err, v, w.effects, run.Completed)
 	}
 	var said []string
 	for _, a := range v.Actions {
@@ -88,6 +89,6 @@ func TestNarrowingLeavesPlanning(t *testing.T) {
 	req, in := w.session("open issues", 48*time.Hour)
 	v, err := w.loop.Start(context.Background(), req, in)
 	if err != nil || v.PlanState().Plan.Status() != plan.StatusAwaiting {
-		t.Fatalf("%v %+v", err, v)
+		t.Fatalf("%v %+v; want v.PlanState().Plan.Status() %v", err, v, plan.StatusAwaiting)
 	}
 }

@@ -171,7 +171,7 @@ func TestSessionObservationsBounded(t *testing.T) {
 		v, err = p.loop.Advance(t.Context(), v.RunID, nil)
 	}
 	if err != nil || v.Status != run.Completed {
-		t.Fatalf("%v, %+v", err, v)
+		t.Fatalf("%v, %+v; want v.Status %v", err, v, run.Completed)
 	}
 	kept, cut := 0, 0
 	for _, task := range p.sessionOf(t.Context(), v.RunID).Tasks {

@@ -50,7 +50,7 @@ func TestRunsOfTheReleaseBefore(t *testing.T) {
 			w.model.Then(send)
 			v, err := w.loop.Start(ctx, loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "tell bob"})
 			if err != nil || v.Status != run.Awaiting {
-				t.Fatalf("%v %+v", err, v)
+				t.Fatalf("%v %+v; want v.Status %v", err, v, run.Awaiting)
 			}
 			w.asBefore(document.RunPath(v.RunID))
 			w.asBefore(document.ThreadPath(v.ThreadID))

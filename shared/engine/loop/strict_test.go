@@ -155,7 +155,7 @@ func TestStrictApprovalOfCurrentAccount(t *testing.T) {
 		}
 		v, _, err := w.loop.Get(ctx, "ana", v.RunID)
 		if err != nil || v.Status != run.Completed || len(w.effects) != 2 {
-			t.Errorf("%v %+v: %v", err, v, w.effects)
+			t.Errorf("%v %+v: %v; want v.Status %v, len(w.effects) 2", err, v, w.effects, run.Completed)
 		}
 	})
 }

@@ -148,7 +148,7 @@ func spansOf(t *testing.T, w *env, killed int, want string, left ...string) {
 		t.Fatalf("%v %+v, done: %v", err, v, w.effects)
 	}
 	if got := tree(t, v, spans.Ended()); got != want {
-		t.Errorf("%s", got)
+		t.Errorf("got %s; want %v", got, want)
 	}
 	var lost []string // begun by the process that died
 	for _, s := range spans.Started() {
@@ -182,7 +182,7 @@ func TestSpansOfFailures(t *testing.T) {
 .. chat script (client) request.model=script error.type=ModelError.overloaded Error
 `
 	if got := tree(t, v, spans.Ended()); got != want {
-		t.Errorf("%s", got)
+		t.Errorf("got %s; want %v", got, want)
 	}
 	if _, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Key: "k", BodyHash: "h"},
 		loop.Prompt{Text: "hello"}); err != nil {

@@ -113,7 +113,7 @@ func TestUpdatesTellOfEffects(t *testing.T) {
 	w.model.Then(script.Turn{Calls: []script.Call{bob("one"), bob("two"), {Name: "send"}}}, script.Turn{Text: "So."})
 	v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Sink: got.sink}, loop.Prompt{Text: "go"})
 	if err != nil || len(got.lines) != 1 || fault.As(got.ends[0].Err).Class != fault.Validation {
-		t.Fatalf("%v, %q", err, got.lines)
+		t.Fatalf("%v, %q; want len(got.lines) 1, fault.As(got.ends[0].Err).Class %v", err, got.lines, fault.Validation)
 	}
 	w.next = []string{"transient", "ok", "ambiguous"}
 	for i := range 2 {

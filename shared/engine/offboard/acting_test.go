@@ -38,7 +38,7 @@ func withUnrecordedEffect(t *testing.T) (w *deployment, forward func(time.Durati
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", canary, canary)))
 	r, err := w.Ask(t.Context(), "ana", "mail "+canary)
 	if err != nil || len(r.Approvals) != 1 {
-		t.Fatalf("%v: %s", err, r.Body)
+		t.Fatalf("%v: %s; want len(r.Approvals) 1", err, r.Body)
 	}
 	if _, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "approve_once"); err != nil {
 		t.Fatal(err)

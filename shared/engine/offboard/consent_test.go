@@ -24,7 +24,7 @@ func consent(t *testing.T, w *testkit.Deployment) (finish func() (status int)) {
 	t.Helper()
 	got, err := w.Call(t.Context(), "ana", "POST", "/api/agent/connections/google", `{}`)
 	if err != nil || got.HTTP != 200 {
-		t.Fatalf("%v: %d %s", err, got.HTTP, got.Body)
+		t.Fatalf("%v: %d %s; want got.HTTP 200", err, got.HTTP, got.Body)
 	}
 	var begun struct{ URL string }
 	if err := json.Unmarshal(got.Body, &begun); err != nil {

@@ -90,7 +90,7 @@ func (w *deployment) populate(t *testing.T, uid, word string) {
 	for _, decision := range []string{"approve_and_always_allow_recipient", ""} {
 		r, err := w.Ask(ctx, uid, "mail "+word)
 		if err != nil || r.HTTP != 200 {
-			t.Fatalf("%v: %d %s", err, r.HTTP, r.Body)
+			t.Fatalf("%v: %d %s; want r.HTTP 200", err, r.HTTP, r.Body)
 		}
 		if decision != "" {
 			if _, err := w.Resolve(ctx, uid, r.Approvals[0], decision); err != nil {
@@ -104,7 +104,7 @@ func (w *deployment) populate(t *testing.T, uid, word string) {
 	}
 	w.SetModel(testkit.Says("about " + word))
 	if r, err := w.Ask(ctx, uid, "say "+word); err != nil || r.Status != "completed" {
-		t.Fatalf("%v: %s", err, r.Body)
+		t.Fatalf("%v: %s; want r.Status “completed”", err, r.Body)
 	}
 	w.plan(t, uid, word)
 	w.enqueue(t, uid)

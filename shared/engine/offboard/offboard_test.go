@@ -75,14 +75,14 @@ func TestDeletedUserRefused(t *testing.T) {
 	w.populate(t, "ana", canary)
 	w.delete(t, w.users(w.seen))
 	if got, err := w.Ask(t.Context(), "ana", "again"); err != nil || got.HTTP != 401 {
-		t.Fatalf("%v: %d %s", err, got.HTTP, got.Body)
+		t.Fatalf("%v: %d %s; want got.HTTP 401", err, got.HTTP, got.Body)
 	}
 	w.checkGone(t)
 	if changed, err := w.App.API.Records.SetDisabled(t.Context(), "ana", false); err != nil || !changed {
 		t.Fatalf("%v: the lock was not taken off", err)
 	}
 	if got, err := w.Ask(t.Context(), "ana", "again"); err != nil || got.HTTP != 200 || len(w.runs(t, "ana")) != 1 {
-		t.Fatalf("%v: %d %s", err, got.HTTP, got.Body)
+		t.Fatalf("%v: %d %s; want got.HTTP 200, len(w.runs(t, \"ana\")) 1", err, got.HTTP, got.Body)
 	}
 }
 

@@ -27,7 +27,7 @@ func TestParseNotice(t *testing.T) {
 		"too much":               pushOf(strings.Repeat(" ", queue.MaxPush)),
 	} {
 		if _, err := queue.ParseDelivery(body); fault.As(err).Class != fault.Validation {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want fault.As(err).Class %v", name, err, fault.Validation)
 		}
 	}
 }

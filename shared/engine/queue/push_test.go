@@ -51,7 +51,7 @@ func TestParsePushOfPubSub(t *testing.T) {
 			want := queue.Delivery{Message: c.hints, Attempt: c.attempt}
 			want.RunID = run
 			if err != nil || d != want {
-				t.Fatalf("got %+v, %v", d, err)
+				t.Fatalf("got %+v, %v; want d %v", d, err, want)
 			}
 		})
 	}

@@ -136,7 +136,7 @@ func TestDisallow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if list, err := r.Allowlist(ctx, "ana"); err != nil || len(list) != 0 {
-		t.Fatalf("%v %v", list, err)
+		t.Fatalf("%v %v; want len(list) 0", list, err)
 	}
 	if err := r.Disallow(ctx, "ana", entry.ID, ""); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
 		t.Fatalf("the entry is gone: %v", err)
@@ -211,7 +211,7 @@ func TestSetTitle(t *testing.T) {
 	}
 	for _, title := range []string{"", " \u200b", "two\nlines", "left\u202eright", strings.Repeat("ü", 41)} {
 		if _, err := r.Rename(ctx, "ana", id, title); !fault.Is(err, fault.Validation, "invalid") {
-			t.Errorf("%q: %v", title, err)
+			t.Errorf("%q: %v; want error %v invalid", title, err, fault.Validation)
 		}
 	}
 	if _, err := r.Rename(ctx, "eve", id, "mine"); !fault.Is(err, fault.Auth, fault.CodeNotFound) {

@@ -125,7 +125,8 @@ func TestCheck(t *testing.T) {
 		s := good
 		change(&s)
 		if err := s.Check(); fault.As(err).Class != fault.Validation || !strings.HasSuffix(fault.As(err).Field, field) {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: %v; want fault.As(err).Class %v, fault.As(err).Field that ends with %q",
+				field, err, fault.Validation, field)
 		}
 	}
 	for _, address := range []string{"", "https://a:b@push.example.com", "https://push.example.com/#x", "javascript:0",

@@ -40,7 +40,7 @@ func TestLocalKeptKey(t *testing.T) {
 	}
 	info, err := os.Stat(filepath.Join(dir, receiptkey.File))
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", info, err)
+		t.Errorf("%v %v; want info.Mode().Perm() 0o600", info, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, receiptkey.File), []byte("CANARY"), 0o600); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestCloudKMS(t *testing.T) {
 		}
 		published := receipt.Keys{Keys: []receipt.Key{receipt.KeyOf(service.Public())}}
 		if got, why := receipt.Verify(file, published); got != receipt.True {
-			t.Errorf("%s: %s", got, why)
+			t.Errorf("%s: %s; want got %v", got, why, receipt.True)
 		}
 	}
 	if asked, made := service.Calls(); asked != 1 || made != 2 {

@@ -116,7 +116,7 @@ func TestRefused(t *testing.T) {
 	} {
 		_, err := attachment.New("x.pdf", []byte(c.data))
 		if e := fault.As(err); err == nil || e.Field != "data" || !strings.Contains(e.Message, c.says) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want an error, e.Field “data”, e.Message with %q", name, err, c.says)
 		}
 	}
 	for _, name := range []string{"", " ", "\u200b"} {

@@ -174,7 +174,8 @@ func TestTraces(t *testing.T) {
 			trace, _ := lines[0]["logging.googleapis.com/trace"].(string)
 			spanID, _ := lines[0]["logging.googleapis.com/spanId"].(string)
 			if strings.TrimPrefix(trace, "projects/p1/traces/") != tt.id || spanID != tt.span {
-				t.Errorf("got %q and %q", trace, spanID)
+				t.Errorf("got %q and %q; want strings.TrimPrefix(trace, \"projects/p1/traces/\") %v, spanID %v",
+					trace, spanID, tt.id, tt.span)
 			}
 		})
 	}

@@ -60,7 +60,7 @@ func TestExternalEmulator(t *testing.T) {
 	realpart.Emulators.Take(t)
 	e, err := emulators.StartFirestore(t.Context(), io.Discard)
 	if err != nil || e.Addr != "127.0.0.1:1" {
-		t.Fatalf("got %v, %v", e, err)
+		t.Fatalf("got %v, %v; want e.Addr “127.0.0.1:1”", e, err)
 	}
 	if err := e.Stop(); err != nil {
 		t.Fatal(err)

@@ -209,11 +209,11 @@ func TestFailures(t *testing.T) {
 	status, body := post(t, s, unary, hello)
 	var e struct{ Error genai.APIError }
 	if err := json.Unmarshal([]byte(body), &e); err != nil || status != 429 || e.Error.Status != "RESOURCE_EXHAUSTED" {
-		t.Fatalf("%d %s %v", status, body, err)
+		t.Fatalf("%d %s %v; want status 429, e.Error.Status “RESOURCE_EXHAUSTED”", status, body, err)
 	}
 	turn = fakegemini.Turn{Body: "<html>"}
 	if status, body = post(t, s, unary, hello); status != 200 || body != "<html>" {
-		t.Fatalf("%d %s", status, body)
+		t.Fatalf("%d %s; want status 200, body “<html>”", status, body)
 	}
 	turn = fakegemini.Turn{Block: "SAFETY"}
 	if status, body = post(t, s, unary, hello); status != 200 || !strings.Contains(body, `"blockReason":"SAFETY"`) ||

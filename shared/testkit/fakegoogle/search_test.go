@@ -136,7 +136,7 @@ func TestLabels(t *testing.T) {
 	own, err := s.AddLabel("me@example.com", "Invoices")
 	list, listErr := svc.Users.Labels.List("me").Do()
 	if err != nil || listErr != nil || list.Labels[len(list.Labels)-1].Id != own {
-		t.Fatalf("%v, %v, %v", err, listErr, list)
+		t.Fatalf("%v, %v, %v; want listErr nil, list.Labels[len(list.Labels)-1].Id %v", err, listErr, list, own)
 	}
 	archived, _ := svc.Users.Messages.List("me").Q("in:inbox").Do()
 	thread := archived.Messages[0].ThreadId

@@ -20,7 +20,7 @@ func TestReport(t *testing.T) {
 		took.Report(b, "it")
 	})
 	if got.Extra["it-p50-ms"] != 50 || got.Extra["it-p95-ms"] != 95 {
-		t.Errorf("%v", got.Extra)
+		t.Errorf("%v; want got.Extra[\"it-p50-ms\"] 50, got.Extra[\"it-p95-ms\"] 95", got.Extra)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestProgramRegistration(t *testing.T) {
 	iss := agentServer(t, file, &now)
 	status, id := register(t, iss, `{"client_name":"My Editor!","redirect_uris":["http://127.0.0.1:1/cb"],"scope":"x"}`)
 	if status != http.StatusCreated || !strings.HasPrefix(id, "My-Editor-") {
-		t.Fatalf("%d %q", status, id)
+		t.Fatalf("%d %q; want status %v, id that begins with “My-Editor-”", status, id, http.StatusCreated)
 	}
 	back := "http://127.0.0.1:4711/cb" // it listens at another port now
 	status, to, _ := post(t, iss.URL()+"/authorize", agentAsks(id, back))
@@ -83,7 +83,7 @@ func TestProgramRegistration(t *testing.T) {
 		"code": {to.Query().Get("code")}, "code_verifier": {verifier}}
 	status, _, tokens := post(t, iss.URL()+"/token", form)
 	if status != http.StatusOK {
-		t.Fatalf("%d %v", status, tokens)
+		t.Fatalf("%d %v; want status %v", status, tokens, http.StatusOK)
 	}
 	provider, err := oidc.NewProvider(t.Context(), iss.URL())
 	if err != nil {
@@ -108,7 +108,8 @@ func TestProgramRegistration(t *testing.T) {
 		"refresh_token": {tokens["refresh_token"].(string)}}
 	status, _, renewed := post(t, iss.URL()+"/token", again)
 	if status != http.StatusOK || verify(renewed["access_token"]) != nil || verify(tokens["access_token"]) == nil {
-		t.Errorf("%d %v", status, renewed)
+		t.Errorf("%d %v; want status %v, no error from verify, verify(tokens[\"access_token\"]) set",
+			status, renewed, http.StatusOK)
 	}
 	_, other := register(t, iss, `{"redirect_uris":["http://localhost/cb"]}`)
 	for name, wrong := range map[string][2]string{"another program's": {"client_id", other},
@@ -117,7 +118,7 @@ func TestProgramRegistration(t *testing.T) {
 			"refresh_token": again["refresh_token"]}
 		form.Set(wrong[0], wrong[1])
 		if status, _, body := post(t, iss.URL()+"/token", form); status != http.StatusBadRequest {
-			t.Errorf("%s: %d %v", name, status, body)
+			t.Errorf("%s: %d %v; want status %v", name, status, body, http.StatusBadRequest)
 		}
 	}
 	now = now.Add(31 * 24 * time.Hour)

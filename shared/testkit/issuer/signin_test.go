@@ -98,7 +98,7 @@ func TestCodeUse(t *testing.T) {
 	}
 	status, body := redeem()
 	if status != http.StatusOK {
-		t.Fatalf("%d %v", status, body)
+		t.Fatalf("%d %v; want status %v", status, body, http.StatusOK)
 	}
 	provider, err := oidc.NewProvider(t.Context(), iss.URL())
 	if err != nil {
@@ -106,12 +106,12 @@ func TestCodeUse(t *testing.T) {
 	}
 	token, err := provider.Verifier(&oidc.Config{ClientID: "console"}).Verify(t.Context(), body["id_token"].(string))
 	if err != nil || token.Subject != "ana" || token.Nonce != "n1" {
-		t.Errorf("%+v %v", token, err)
+		t.Errorf("%+v %v; want token.Subject “ana”, token.Nonce “n1”", token, err)
 	}
 	for _, wrong := range [][]string{{"code_verifier", "another"}, {"client_id", "another"},
 		{"redirect_uri", "https://evil.example/"}, {"grant_type", "password"}, {"code", "x"}} {
 		if status, _ := redeem(wrong...); status != http.StatusBadRequest {
-			t.Errorf("%v: %d", wrong, status)
+			t.Errorf("%v: %d; want status %v", wrong, status, http.StatusBadRequest)
 		}
 	}
 }

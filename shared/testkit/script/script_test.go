@@ -64,14 +64,14 @@ func TestTurns(t *testing.T) {
 		t.Fatalf("a call in mode NONE: %+v, %v", reply, err)
 	}
 	if reply, err = ask(true); err != nil || reply.Text != "Done." || m.Left() != 0 {
-		t.Fatalf("%+v, %v", reply, err)
+		t.Fatalf("%+v, %v; want reply.Text “Done.”, m.Left() 0", reply, err)
 	}
 	if _, err = ask(false); !fault.Is(err, fault.Model, model.CodeRefused) || len(m.Requests()) != 7 {
 		t.Fatalf("no turn left: %v, %d requests", err, len(m.Requests()))
 	}
 	m.Then(script.Turn{Text: "More."})
 	if reply, err = ask(false); err != nil || reply.Text != "More." {
-		t.Fatalf("%+v, %v", reply, err)
+		t.Fatalf("%+v, %v; want reply.Text “More.”", reply, err)
 	}
 }
 
@@ -88,7 +88,8 @@ func TestScriptStrict(t *testing.T) {
 		m := script.New(script.Turn{Text: "hi"})
 		_, err := m.Generate(context.Background(), req, nil)
 		if !fault.Is(err, fault.Model, model.CodeRefused) || errors.Unwrap(err) == nil || m.Left() != 1 {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want error %v %v, errors.Unwrap(err) set, m.Left() 1",
+				name, err, fault.Model, model.CodeRefused)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func TestExecute(t *testing.T) {
 	} {
 		if _, err := r.Execute(t.Context(), tt.action,
 			tool.Call{Args: json.RawMessage(tt.args)}); fault.As(err).Class != tt.class {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want fault.As(err).Class %v", name, err, tt.class)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func TestRegistryErrors(t *testing.T) {
 			Keys: [][]byte{key}}, "submitRatings, which no plugin.yaml lists"},
 	} {
 		if _, err := New(list, tt.o); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want an error with %q", name, err, tt.want)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestRegistrySeedFiles(t *testing.T) {
 		}
 		_, err := r.Execute(t.Context(), name, tool.Call{UID: "ana", Args: json.RawMessage(`{"any":"thing"}`)})
 		if f := fault.As(err); f.Class != fault.Tool || f.Code != fault.CodeNotBound || f.Status() != 501 {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want f.Class %v, f.Code %v, f.Status() 501", name, err, fault.Tool, fault.CodeNotBound)
 		}
 	}
 	if len(r.WithMetadata()) != 0 {
@@ -242,7 +242,7 @@ func TestRegistryReadOnlyAction(t *testing.T) {
 		"readOnly: false\ncategory: query\n": true, "sideEffect: false\n": false} {
 		_, m, err := ParseMetadata("search.jay-action", []byte(whole+more))
 		if err != nil || m.SideEffect != want || (m.Approval == tool.Required) != want {
-			t.Errorf("%q: %+v, %v", more, m, err)
+			t.Errorf("%q: %+v, %v; want m.SideEffect %v, (m.Approval == tool.Required) %v", more, m, err, want, want)
 		}
 	}
 }
@@ -272,7 +272,7 @@ inputSchema:
 	for args, ok := range map[string]bool{`{"state":{"x":1},"list":[1,"a",{}]}`: true, `{"named":{"a":"x"}}`: true,
 		`{"named":{"b":"x"}}`: false, `{"x":1}`: false} {
 		if _, err := r.Tool("a").Normalize(json.RawMessage(args)); (err == nil) != ok {
-			t.Errorf("%s: %v", args, err)
+			t.Errorf("%s: %v; want (err == nil) %v", args, err, ok)
 		}
 	}
 }
@@ -353,7 +353,8 @@ outputSchema: {type: array, items: {type: object, properties: {_id: {type: strin
 		_, _, err := ParseMetadata("a.jay-action", []byte(strings.Replace(compact, from, name+": strnig", 1)))
 		if err == nil || !strings.HasPrefix(err.Error(), want) ||
 			!strings.Contains(err.Error(), `"strnig" is no type`) {
-			t.Errorf("%s: %v", from, err)
+			t.Errorf("%s: %v; want an error that begins with %q, the error with %q",
+				from, err, want, `"strnig" is no type`)
 		}
 	}
 }

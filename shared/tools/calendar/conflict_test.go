@@ -81,7 +81,7 @@ func TestConflictsCounted(t *testing.T) {
 	}
 	got := l.warned(t, nil)
 	if len(got) != 4 || got[3] != "You have 247 more events then." {
-		t.Errorf("%q", got)
+		t.Errorf("%q; want len(got) 4, got[3] “You have 247 more events then.”", got)
 	}
 }
 

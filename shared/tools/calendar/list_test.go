@@ -188,7 +188,7 @@ func TestListForeignTitles(t *testing.T) {
 	}
 	out, err := l.call(t, nil)
 	if err != nil || len(out.Events) != 5 {
-		t.Fatalf("%+v, %v", out, err)
+		t.Fatalf("%+v, %v; want len(out.Events) 5", out, err)
 	}
 	for i, want := range []string{"a⟨U+202E⟩b⟨U+200B⟩c⟨U+001B⟩[31m⟨U+0000⟩", "long long", "⟨U+202E⟩⟨U+202E⟩",
 		"(no title)", "two lines"} {

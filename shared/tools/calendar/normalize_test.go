@@ -212,7 +212,7 @@ func TestSpellingsOfARule(t *testing.T) {
 		"DTSTART:20270105T100000Z\nRRULE:FREQ=DAILY": "a rule such as RRULE:FREQ=WEEKLY;COUNT=10 is required",
 	} {
 		if _, err := newTool().Normalize(with(rule(spelled))); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%q: %v", spelled, err)
+			t.Errorf("%q: %v; want an error with %q", spelled, err, why)
 		}
 	}
 }

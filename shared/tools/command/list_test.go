@@ -177,7 +177,8 @@ func TestListKilledAnywhere(t *testing.T) {
 				}
 				out := w.finish(false)
 				if out.Verdict != tool.Done || out.Err != nil || w.witness() != "one\ntwo\ntwo three\n" {
-					t.Errorf("%+v %v: %q", out.Verdict, out.Err, w.witness())
+					t.Errorf("%+v %v: %q; want out.Verdict %v, out.Err nil, w.witness() %q",
+						out.Verdict, out.Err, w.witness(), tool.Done, "one\ntwo\ntwo three\n")
 				}
 				if strings.Count(string(out.Result), `"exitCode":0`) != 3 {
 					t.Errorf("%s", out.Result)
@@ -217,7 +218,7 @@ func TestListCutOff(t *testing.T) {
 	}
 	got := string(tool.PartialResult(out.Err))
 	if !strings.Contains(got, `"exitCode":0`) || !strings.Contains(got, `"notRun":true`) {
-		t.Errorf("%s", got)
+		t.Errorf("%s; want got with %q, got with %q", got, `"exitCode":0`, `"notRun":true`)
 	}
 	if _, err := its.Execute(t.Context(), w.call); err == nil || w.witness() != "one\n" {
 		t.Errorf("a late process: %v %q", err, w.witness())

@@ -222,7 +222,7 @@ func TestPlace(t *testing.T) {
 	}
 	was := place(nil)
 	if was.Label != "On" || was.Name != "root@web (web.example.com) in /srv" {
-		t.Errorf("%+v", was)
+		t.Errorf("%+v; want was.Label “On”, was.Name “root@web (web.example.com) in /srv”", was)
 	}
 	for name, change := range map[string]func(*terminal.Host, *terminal.Terminal){
 		"user":    func(h *terminal.Host, _ *terminal.Terminal) { h.Username = "bob" },
@@ -250,7 +250,7 @@ func TestPlace(t *testing.T) {
 		h.CertAuthorities = []terminal.HostKey{{SHA256: "SHA256:two"}, {SHA256: "SHA256:three"}}
 	})
 	if want := "root@web (web.example.com, certified by SHA256:two or SHA256:three) in /srv"; certified.Name != want {
-		t.Errorf("%q", certified.Name)
+		t.Errorf("certified.Name is %q; want %v", certified.Name, want)
 	}
 	same := place(func(h *terminal.Host, t *terminal.Terminal) {
 		h.AutoRun, h.Secret, h.Version, t.Cols = terminal.AutoRunNone, []byte("x"), "v2", 120
@@ -276,7 +276,7 @@ func TestPlaceThroughAJumpHost(t *testing.T) {
 	}
 	one, other := place("SHA256:one"), place("SHA256:two")
 	if want := "root@web (web.example.com) through ana@gate (gate.example.com:2222) in /srv"; one.Name != want {
-		t.Errorf("%q", one.Name)
+		t.Errorf("one.Name is %q; want %v", one.Name, want)
 	}
 	if one.ID == other.ID || one != place("SHA256:one") {
 		t.Errorf("%+v, %+v", one, other)
@@ -290,11 +290,11 @@ func TestPlaceIsItsUsers(t *testing.T) {
 	for _, s := range []tool.Scope{{UID: "bob", Terminal: terminalID}, {UID: "ana"},
 		{UID: "ana", Terminal: hostID + "-cccccccccccccccccccccccccc"}, {UID: "ana", Terminal: "x"}} {
 		if p, err := run.Place(t.Context(), s); err == nil {
-			t.Errorf("%+v: %+v", s, p)
+			t.Errorf("%+v: %+v; want an error", s, p)
 		}
 	}
 	want := []string{document.TerminalPath("ana", terminalID), document.HostPath("ana", hostID)}
 	if got := run.Reads(w.scope()); !slices.Equal(got, want) {
-		t.Errorf("%v", got)
+		t.Errorf("got %v; want %v", got, want)
 	}
 }

@@ -139,11 +139,11 @@ func TestDemux(t *testing.T) {
 	frames := "\x01\x00\x00\x00\x00\x00\x00\x03one\x02\x00\x00\x00\x00\x00\x00\x03two\x01\x00\x00\x00\x00\x00\x00\x00"
 	err := container.Demux(to, strings.NewReader(frames))
 	if err != nil || out.String() != "one" || errs.String() != "two" {
-		t.Errorf("%q, %q, %v", out.String(), errs.String(), err)
+		t.Errorf("%q, %q, %v; want out.String() “one”, errs.String() “two”", out.String(), errs.String(), err)
 	}
 	for _, cut := range []string{frames[:5], frames[:9], "\x01\x00\x00\x00\xff\xff\xff\xffx"} {
 		if err := container.Demux(to, strings.NewReader(cut)); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("%q: %v", cut, err)
+			t.Errorf("%q: %v; want error “%v”", cut, err, io.ErrUnexpectedEOF)
 		}
 	}
 	for _, odd := range []string{"\x03\x00\x00\x00\x00\x00\x00\x00", "\x01\x01\x00\x00\x00\x00\x00\x00"} {

@@ -97,7 +97,7 @@ yes 'a line that makes the file long' | head -n 12000 >long; ln -s run.sh link`)
 		"a missing file":     edit(id, "none", sumOf(was), "one", "two"),
 		"a file that exists": {"containerId": id, "path": "run.sh", "content": "x"}} {
 		if _, err := r.do(t, docker.EditFile, args); !fault.Is(err, fault.Policy, fault.CodeStaleView) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want error %v %v", name, err, fault.Policy, fault.CodeStaleView)
 		}
 	}
 	must[docker.Edited](t, r, docker.EditFile, map[string]any{"containerId": id, "path": "new/deep/a.txt",

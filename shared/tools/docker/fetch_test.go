@@ -253,7 +253,8 @@ func TestFetchRefusedHosts(t *testing.T) {
 	var got docker.Fetched
 	if !fault.Is(err, fault.Tool, docker.CodeExit) || json.Unmarshal(tool.PartialResult(err), &got) != nil ||
 		!reflect.DeepEqual(got.Refused, []string{"proxy.golang.org:443"}) {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("%+v, %v; want error %v %v, no error from json.Unmarshal, got.Refused %v",
+			got, err, fault.Tool, docker.CodeExit, []string{"proxy.golang.org:443"})
 	}
 	if r.host.Volumes() != 0 || r.host.Containers() != 0 {
 		t.Errorf("%d volumes and %d containers are left", r.host.Volumes(), r.host.Containers())

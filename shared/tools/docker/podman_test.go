@@ -145,7 +145,9 @@ echo secret >.git/config; printf '\377' >bin; ln -s /etc/passwd link; echo done;
 		var got docker.Result
 		if !fault.Is(err, fault.Tool, docker.CodeExit) || json.Unmarshal(tool.PartialResult(err), &got) != nil ||
 			got.ExitCode != 127 || !strings.Contains(got.Stderr, "not found") {
-			t.Errorf("%s: %+v, %v", name, got, err)
+			t.Errorf("%s: %+v, %v; want error %v %v, no error from json.Unmarshal, got.ExitCode 127, "+
+				"got.Stderr with “not found”",
+				name, got, err, fault.Tool, docker.CodeExit)
 		}
 	}
 	list := must[docker.Listed](t, r, docker.List, map[string]any{})

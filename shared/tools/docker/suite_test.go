@@ -117,7 +117,7 @@ func TestFetchSuite(t *testing.T) {
 			_, err = c.tool.Normalize(raw)
 		}
 		if (err == nil) != c.ok {
-			t.Errorf("%v: %v", c.args, err)
+			t.Errorf("%v: %v; want (err == nil) %v", c.args, err, c.ok)
 		}
 	}
 	if judging[docker.FetchDependencies] != nil {
@@ -226,7 +226,7 @@ func TestCommandsAlwaysAsk(t *testing.T) {
 		}
 		r, err := judging[docker.Shell].Rule(t.Context(), tool.Call{Args: args})
 		if err != nil || r.Mode != tool.RuleAsk || r.Always != nil || r.Class != class {
-			t.Errorf("%s: %+v, %v", command, r, err)
+			t.Errorf("%s: %+v, %v; want r.Mode %v, r.Always nil, r.Class %v", command, r, err, tool.RuleAsk, class)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func TestRefused(t *testing.T) {
 		"http://private.test/", "http://metadata.test/", "http://alias.test/"} {
 		_, err := c.Fetch(t.Context(), u)
 		if got := class(t, err); got != fault.Policy {
-			t.Errorf("%s: %v", u, err)
+			t.Errorf("%s: %v; want got %v", u, err, fault.Policy)
 		}
 		if err != nil && strings.Contains(err.Error(), "test/") {
 			t.Errorf("the error names the address: %v", err)
@@ -101,7 +101,7 @@ func TestNamesThatChange(t *testing.T) {
 	}
 	p, err := c.Fetch(t.Context(), "http://mixed.test/")
 	if err != nil || p.Text != "here" {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("%+v, %v; want p.Text “here”", p, err)
 	}
 	for _, at := range w.Reached() {
 		if at != fakeweb.Public+":80" {
@@ -136,7 +136,7 @@ func TestRedirects(t *testing.T) {
 	}
 	for _, path := range []string{"n/6", "n/50", "loop"} {
 		if _, err := c.Fetch(t.Context(), "https://ok.test/"+path); class(t, err) != fault.Tool {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: %v; want class(t, err) %v", path, err, fault.Tool)
 		}
 	}
 	before := len(w.Reached())
@@ -290,7 +290,7 @@ func TestTexts(t *testing.T) {
 			w := fakeweb.New(t, names, page(c.kind, c.body))
 			p, err := fetch.New(w.Options()).Fetch(t.Context(), "http://ok.test/")
 			if err != nil || p.Text != c.want {
-				t.Errorf("%q, %v", p.Text, err)
+				t.Errorf("%q, %v; want p.Text %v", p.Text, err, c.want)
 			}
 		})
 	}
@@ -307,10 +307,10 @@ func TestFetchOpenedLoopback(t *testing.T) {
 	}
 	c := fetch.New(fetch.Options{Guard: netguard.Options{Open: []netguard.Opening{o}}})
 	if p, err := c.Fetch(t.Context(), open.URL); err != nil || p.Text != "open" {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("%+v, %v; want p.Text “open”", p, err)
 	}
 	if _, err := c.Fetch(t.Context(), closed.URL); class(t, err) != fault.Policy {
-		t.Errorf("%v", err)
+		t.Errorf("%v; want class(t, err) %v", err, fault.Policy)
 	}
 }
 
@@ -324,7 +324,7 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-began; cancel() }()
 	if _, err := fetch.New(w.Options()).Fetch(ctx, "http://ok.test/"); class(t, err) != fault.Tool {
-		t.Errorf("%v", err)
+		t.Errorf("%v; want class(t, err) %v", err, fault.Tool)
 	}
 }
 
@@ -333,7 +333,7 @@ func TestUnreachable(t *testing.T) {
 	w := fakeweb.New(t, names, page("text/plain", "x"))
 	o := w.Options()
 	if _, err := fetch.New(o).Fetch(t.Context(), "http://nowhere.test/"); !fault.Is(err, fault.Tool, "unreachable") {
-		t.Errorf("%v", err)
+		t.Errorf("%v; want error %v unreachable", err, fault.Tool)
 	}
 	o.Roots = nil
 	if _, err := fetch.New(o).Fetch(t.Context(), "https://ok.test/"); !fault.Is(err, fault.Tool, "unreachable") {

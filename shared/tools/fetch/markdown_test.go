@@ -83,7 +83,7 @@ func TestHiddenText(t *testing.T) {
 	for _, shown := range []string{`<p style="opacity:0.5">SEEN</p>`, `<p style="font-size:0.9em">SEEN</p>`,
 		`<p style="display:block">SEEN</p>`, `<p aria-hidden=false>SEEN</p>`} {
 		if p := read(t, "<p>Short.</p>"+shown); !strings.Contains(p.Text, "SEEN") {
-			t.Errorf("%s: %q", shown, p.Text)
+			t.Errorf("%s: %q; want p.Text with “SEEN”", shown, p.Text)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func TestFormatting(t *testing.T) {
 		`<script>if (a<b) "<p>"</script><STYLE>b</STYLE><p>a`: "a",
 	} {
 		if p := read(t, html); p.Text != want {
-			t.Errorf("%s: %q", html, p.Text)
+			t.Errorf("%s: %q; want p.Text %v", html, p.Text, want)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func TestMarkdownConcurrency(t *testing.T) {
 	for range 8 {
 		pages.Go(func() {
 			if p, err := fetch.PageOf("https://ok.test/", "text/html", []byte("<p>a")); err != nil || p.Text != "a" {
-				t.Errorf("%q, %v", p.Text, err)
+				t.Errorf("%q, %v; want p.Text “a”", p.Text, err)
 			}
 		})
 	}

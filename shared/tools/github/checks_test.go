@@ -130,7 +130,7 @@ func TestReplyToReply(t *testing.T) {
 		other := w.Call
 		other.Args = json.RawMessage(regexp.MustCompile(was+`:\d+`).ReplaceAllString(string(w.Call.Args), change))
 		if _, err := w.Tool.Prepare(t.Context(), other); !fault.Is(err, fault.Tool, "provider_refused") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want error %v provider_refused", name, err, fault.Tool)
 		}
 	}
 	if n := w.Effects(); n != 1 {

@@ -86,7 +86,8 @@ func TestCommitFromContainerAsShown(t *testing.T) {
 		change(b)
 		if _, err := w.Tool.Prepare(t.Context(), w.Call); !fault.Is(err, fault.Policy, fault.CodeStaleView) ||
 			!strings.Contains(err.Error(), "docs/b.txt") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want error %v %v, the error with “docs/b.txt”",
+				name, err, fault.Policy, fault.CodeStaleView)
 		}
 		if n := w.Calls("git/create-tree"); n != 0 {
 			t.Errorf("%s: %d trees were made", name, n)
@@ -131,7 +132,7 @@ func TestCommitFromContainer(t *testing.T) {
 		}
 		result, err := in[name].Execute(t.Context(), c)
 		if err != nil || json.Unmarshal(result, out) != nil {
-			t.Fatalf("%s: %s, %v", name, result, err)
+			t.Fatalf("%s: %s, %v; want no error from json.Unmarshal", name, result, err)
 		}
 	}
 	var made docker.Created

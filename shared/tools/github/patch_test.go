@@ -162,7 +162,8 @@ func TestPatchCommittedAsShown(t *testing.T) {
 		theirs.execute(t)
 		if _, err := w.Tool.Prepare(t.Context(), w.Call); !fault.Is(err, fault.Policy, fault.CodeStaleView) ||
 			!strings.Contains(err.Error(), "README.md is another version") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want error %v %v, the error with “README.md is another version”",
+				name, err, fault.Policy, fault.CodeStaleView)
 		}
 	}
 	w, err := proposing(t, nil, edited("README.md", asRead, "End.", "Mended."), files("new.txt", "Ours.\n")[0])

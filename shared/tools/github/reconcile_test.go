@@ -231,7 +231,7 @@ func TestReconcileMark(t *testing.T) {
 			}
 			w := e.open(t)
 			if end, _, err := w.CarryOut(t); end != toolstest.Completed {
-				t.Fatalf("%s: %s, %v", name, end, err)
+				t.Fatalf("%s: %s, %v; want end %v", name, end, err, toolstest.Completed)
 			}
 			if got := of(w.View()[0]); !strings.HasSuffix(got, "<!-- countersign:"+action+" -->") {
 				t.Errorf("%s: it is %q", name, got)

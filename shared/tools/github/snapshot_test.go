@@ -53,7 +53,7 @@ func TestSnapshot(t *testing.T) {
 		"no commit":                    {w.as(toolstest.GoogleUser), "kit", strings.Repeat("0", 40)},
 	} {
 		if _, err := read(c.uid, c.repo, c.commit); !fault.Is(err, fault.Auth, fault.CodeNotFound) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want error %v %v", name, err, fault.Auth, fault.CodeNotFound)
 		}
 	}
 	if _, err := read(w.as("nobody"), "kit", commit); !fault.Is(err, fault.Auth, fault.CodeReauth) {

@@ -80,7 +80,7 @@ func TestDraftAsApproved(t *testing.T) {
 		t.Errorf("%d mails were sent, and the drafts are %q", len(w.Messages()), all)
 	}
 	if s := w.Tool.Spec; s.Approval != tool.Required || strings.Join(s.Scopes, " ") != compose {
-		t.Errorf("%+v", s)
+		t.Errorf("%+v; want s.Approval %v, strings.Join(s.Scopes, \" \") %v", s, tool.Required, compose)
 	}
 }
 

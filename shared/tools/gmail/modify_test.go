@@ -77,7 +77,7 @@ func mailIDs(n int) (ids []any) {
 func TestModifySuite(t *testing.T) {
 	modifying.Run(t)
 	if s := modifying.Tool.Spec; s.Approval != tool.Required || strings.Join(s.Scopes, " ") != mayModify {
-		t.Errorf("%+v", s)
+		t.Errorf("%+v; want s.Approval %v, strings.Join(s.Scopes, \" \") %v", s, tool.Required, mayModify)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestModifyAlwaysAllow(t *testing.T) {
 		change(f)
 		r, err := modifying.Tool.Rule(t.Context(), tool.Call{Args: modifying.With(map[string]any{"filing": f})})
 		if err != nil || r.Mode != tool.RuleAsk || r.Always == nil {
-			t.Fatalf("%+v, %v", r, err)
+			t.Fatalf("%+v, %v; want r.Mode %v, r.Always set", r, err, tool.RuleAsk)
 		}
 		return r.Always.Key
 	}

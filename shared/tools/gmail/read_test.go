@@ -90,7 +90,7 @@ func (m mailbox) receives(t *testing.T, raw string) gmail.Letter {
 	}
 	out, err := m.read(t, map[string]any{"messageId": first})
 	if err != nil || len(out.Mails) != 1 {
-		t.Fatalf("%+v, %v", out, err)
+		t.Fatalf("%+v, %v; want len(out.Mails) 1", out, err)
 	}
 	return out.Mails[0]
 }
@@ -246,7 +246,7 @@ func TestReadAuthentication(t *testing.T) {
 	} {
 		l := openMailbox(t).receives(t, "Authentication-Results: "+results+"\r\nFrom: a@b.example\r\n\r\nx")
 		if l.Sender != want {
-			t.Errorf("%q: %s", results, l.Sender)
+			t.Errorf("%q: %s; want l.Sender %v", results, l.Sender, want)
 		}
 	}
 }
@@ -326,7 +326,7 @@ func TestReadFails(t *testing.T) {
 			m.Break(getMail, c.fault)
 			if out, err := m.read(t, map[string]any{"messageId": first}); !fault.Is(err, c.class, c.code) ||
 				tool.IsTransient(err) != c.again {
-				t.Errorf("%+v, %v", out, err)
+				t.Errorf("%+v, %v; want error %v %v, tool.IsTransient(err) %v", out, err, c.class, c.code, c.again)
 			}
 		})
 	}

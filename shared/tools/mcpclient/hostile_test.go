@@ -105,7 +105,7 @@ func TestTooManyTools(t *testing.T) {
 	}
 	for _, r := range refusals {
 		if !errors.Is(r.Why, mcpclient.ErrBeyond) {
-			t.Errorf("%+v", r)
+			t.Errorf("%+v; want error “%v”", r, mcpclient.ErrBeyond)
 		}
 	}
 	if set := tools(t, c, mcpclient.Choice{Only: []string{"t001", "t197"}}); len(set) != 2 {

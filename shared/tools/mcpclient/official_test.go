@@ -113,7 +113,7 @@ func TestEverything(t *testing.T) {
 				`"uri":"demo://resource/dynamic/blob/1"}]}`},
 	} {
 		if got, err := call(t, set["all_"+c.tool], c.args); err != nil || got != c.want {
-			t.Errorf("%s: %s %v", c.tool, got, err)
+			t.Errorf("%s: %s %v; want got %v", c.tool, got, err, c.want)
 		}
 	}
 	env, err := call(t, set["all_get-env"], `{}`)
@@ -137,15 +137,15 @@ func TestFilesystem(t *testing.T) {
 	file := filepath.Join(dir, "a.txt")
 	args := fmt.Sprintf(`{"content":"hi","path":%q}`, file)
 	if res, err := call(t, set["files_write_file"], args); err != nil || !strings.Contains(res, "Successfully wrote") {
-		t.Errorf("%s %v", res, err)
+		t.Errorf("%s %v; want res with “Successfully wrote”", res, err)
 	}
 	res, err := call(t, set["files_read_text_file"], fmt.Sprintf(`{"path":%q}`, file))
 	if err != nil || res != `{"text":"hi"}` {
-		t.Errorf("%s %v", res, err)
+		t.Errorf("%s %v; want res %q", res, err, `{"text":"hi"}`)
 	}
 	res, err = call(t, set["files_read_text_file"], `{"path":"/etc/hostname"}`)
 	if err != nil || !strings.HasPrefix(res, `{"isError":true,"text":"Access denied`) {
-		t.Errorf("%s %v", res, err)
+		t.Errorf("%s %v; want res that begins with %q", res, err, `{"isError":true,"text":"Access denied`)
 	}
 	p, err := set["files_write_file"].Preview([]byte(args))
 	if err != nil || p.Title != "Call write_file of the server test" || len(p.Fields) != 3 ||
@@ -264,11 +264,11 @@ func TestKilledOverHTTP(t *testing.T) {
 	}
 	start()
 	if res, err := call(t, set["echo"], `{"message":"hello"}`); err != nil || res != `{"text":"Echo: hello"}` {
-		t.Errorf("%s %v", res, err)
+		t.Errorf("%s %v; want res %q", res, err, `{"text":"Echo: hello"}`)
 	}
 	kill()
 	start() // the new server does not know the old session
 	if res, err := call(t, set["get-sum"], `{"a":1,"b":2}`); err != nil || !strings.Contains(res, "is 3") {
-		t.Errorf("%s %v", res, err)
+		t.Errorf("%s %v; want res with “is 3”", res, err)
 	}
 }

@@ -56,6 +56,7 @@ func TestSchemaLargeNumber(t *testing.T) {
 			"annotations": json.RawMessage(`{"readOnlyHint":1e400}`), "outputSchema": json.RawMessage(`1e999`)}})
 	used, refusals, err := connect(t, mcpclient.Config{URL: url}).Tools(t.Context(), mcpclient.Choice{})
 	if err != nil || len(used) != 1 || used[0].Name != "plain" || len(refusals) != 1 || refusals[0].Tool != `"vast"` {
-		t.Errorf("%v %v %v", tool.NewSet(used...), refusals, err)
+		t.Errorf("%v %v %v; want len(used) 1, used[0].Name “plain”, len(refusals) 1, refusals[0].Tool %q",
+			tool.NewSet(used...), refusals, err, `"vast"`)
 	}
 }

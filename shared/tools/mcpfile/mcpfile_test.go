@@ -28,7 +28,7 @@ func variables(name string) string {
 func TestReadWithoutServers(t *testing.T) {
 	for _, text := range []string{`{"mcpServers":{}}`, `{"servers":{},"inputs":[]}`, `{"theme":"dark","mcpServers":{}}`} {
 		if file, err := mcpfile.Parse([]byte(text)); err != nil || len(file.Servers) != 0 {
-			t.Errorf("%s: %+v, %v", text, file, err)
+			t.Errorf("%s: %+v, %v; want len(file.Servers) 0", text, file, err)
 		}
 	}
 	for _, text := range []string{`{}`, `{"mcpServers":null}`, `{"mcpServers":"x"}`} {
@@ -41,7 +41,7 @@ func TestReadWithoutServers(t *testing.T) {
 func TestRead(t *testing.T) {
 	file, err := mcpfile.Parse([]byte(whole))
 	if err != nil || len(file.Servers) != 3 || len(file.Notes) != 0 {
-		t.Fatalf("%+v %v", file, err)
+		t.Fatalf("%+v %v; want len(file.Servers) 3, len(file.Notes) 0", file, err)
 	}
 	files, plain, tickets := file.Servers[0], file.Servers[1], file.Servers[2]
 	if files.Type != mcpfile.Stdio || !files.Named || plain.Type != mcpfile.HTTP || tickets.Prefix() != "tickets_" ||
@@ -50,11 +50,12 @@ func TestRead(t *testing.T) {
 	}
 	filled, err := tickets.Fill(variables)
 	if err != nil || filled.Headers["Authorization"] != "Bearer t" || filled.Headers["X-Region"] != "eu" {
-		t.Errorf("%v %v", filled.Headers, err)
+		t.Errorf("%v %v; want filled.Headers[\"Authorization\"] “Bearer t”, filled.Headers[\"X-Region\"] “eu”",
+			filled.Headers, err)
 	}
 	filled, err = files.Fill(variables)
 	if err != nil || filled.Env["API_TOKEN"] != "t-b" || filled.Env["MODE"] != "$5" {
-		t.Errorf("%v %v", filled.Env, err)
+		t.Errorf("%v %v; want filled.Env[\"API_TOKEN\"] “t-b”, filled.Env[\"MODE\"] “$5”", filled.Env, err)
 	}
 	for what, lookup := range map[string]func(string) string{
 		"is not set": func(string) string { return "" },
@@ -62,7 +63,9 @@ func TestRead(t *testing.T) {
 		_, err := tickets.Fill(lookup)
 		if err == nil || !strings.Contains(err.Error(), "TICKETS is not set, or") ||
 			fault.As(err).Field != "mcpServers/tickets/headers/Authorization" {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v; want an error with “TICKETS is not set, or”, fault.As(err).Field "+
+				"“mcpServers/tickets/headers/Authorization”",
+				what, err)
 		}
 	}
 }
@@ -131,7 +134,7 @@ func TestClientsForms(t *testing.T) {
 	} {
 		file, err := mcpfile.Parse([]byte(c.text))
 		if err != nil || len(file.Servers) != 1 {
-			t.Errorf("%s: %+v %v", what, file, err)
+			t.Errorf("%s: %+v %v; want len(file.Servers) 1", what, file, err)
 			continue
 		}
 		got, err := file.Servers[0].Fill(variables)
@@ -204,7 +207,7 @@ func TestReadDuplicateKey(t *testing.T) {
 		"b": {"url": "https://mcp.example.com/mcp"},
 		"c": {"url": "https://mcp.example.com/mcp"}}}`))
 	if err != nil || len(file.Servers) != 2 || file.Servers[0].Command != "x" || file.Servers[1].Name != "c" {
-		t.Fatalf("%+v %v", file, err)
+		t.Fatalf("%+v %v; want len(file.Servers) 2, file.Servers[0].Command “x”, file.Servers[1].Name “c”", file, err)
 	}
 	notes := strings.Join(file.Notes, "\n")
 	for _, want := range []string{"line 2: mcpServers/a is skipped: args: duplicate key",
@@ -226,7 +229,7 @@ func TestWorkspaceFolder(t *testing.T) {
 	}
 	file, err := mcpfile.Read(path)
 	if err != nil || len(file.Servers) != 1 {
-		t.Fatalf("%+v %v", file, err)
+		t.Fatalf("%+v %v; want len(file.Servers) 1", file, err)
 	}
 	s, err := file.Servers[0].Fill(func(string) string { return "" })
 	if err != nil || s.Dir != dir || s.Args[0] != filepath.Join(dir, "src") {
@@ -286,7 +289,7 @@ func TestBounds(t *testing.T) {
 		"":                       with("deny", []string{strings.Repeat("x", 70<<10)}),
 	} {
 		if _, err := mcpfile.Parse(text(servers)); err == nil || fault.As(err).Field != field {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: %v; want an error, fault.As(err).Field %v", field, err, field)
 		}
 	}
 	for what, servers := range map[string]map[string]any{"too many": many, "one name": {"A": server, "a": server}} {

@@ -80,7 +80,7 @@ func TestReadOtherForms(t *testing.T) {
 	}
 	for _, text := range []string{"[mcp_servers.a]\ncommand = \"x\"\n", "mcpServers:\n  a:\n    command: x\n"} {
 		if _, err := mcpfile.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), "TOML and YAML") {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%q: %v; want an error with “TOML and YAML”", text, err)
 		}
 	}
 }

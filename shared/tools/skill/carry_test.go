@@ -42,13 +42,13 @@ func conversation(t *testing.T, calls ...string) []json.RawMessage {
 func TestCarry(t *testing.T) {
 	const most = 1 << 10
 	if got := skill.Carry(conversation(t, "look x", "activate_skill z!"), "", most); got != "" {
-		t.Errorf("%q", got)
+		t.Errorf("got %q; want empty", got)
 	}
 	first := skill.Carry(conversation(t, "activate_skill b", "activate_skill a", "look x", "activate_skill z!"), "",
 		most)
 	if want := "These skills were activated before: b. For the text of one of them call activate_skill again.\n" +
 		"This skill was activated last, and still counts: a\nThis is the text of the skill a. Do."; first != want {
-		t.Errorf("%q", first)
+		t.Errorf("first is %q; want %v", first, want)
 	}
 	if got := skill.Carry(conversation(t, "look x"), first, most); got != first {
 		t.Errorf("without another activation: %q", got)
@@ -60,7 +60,8 @@ func TestCarry(t *testing.T) {
 	}
 	alone := skill.Carry(conversation(t, "activate_skill a", "activate_skill a"), "", most)
 	if alone != "This skill was activated last, and still counts: a\nThis is the text of the skill a. Do." {
-		t.Errorf("%q", alone)
+		t.Errorf("alone is %q; want %q",
+			alone, "This skill was activated last, and still counts: a\nThis is the text of the skill a. Do.")
 	}
 	if got := skill.Carry(conversation(t, "activate_skill a"), "", 58); len(got) > 58 ||
 		!strings.HasSuffix(got, " […]") {

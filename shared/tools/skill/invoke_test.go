@@ -26,7 +26,7 @@ func TestInvoked(t *testing.T) {
 	for prompt, arguments := range map[string]string{"/x": "", "/x\n": "", " /x  a b ": "a b", "/x\na\nb": "a\nb",
 		"/x /etc/hosts": "/etc/hosts", "/x é": "é"} {
 		if i := l.Invoked(prompt); i == nil || i.Skill.Name != "x" || i.Arguments != arguments {
-			t.Errorf("%q: %+v", prompt, i)
+			t.Errorf("%q: %+v; want i set, i.Skill.Name “x”, i.Arguments %v", prompt, i, arguments)
 		}
 	}
 	for _, prompt := range []string{"", "/", "x", "//x", "/ x", "/X", "/y a", "/x/y", "/x.go", "/x: a", "/x-y",

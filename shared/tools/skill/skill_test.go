@@ -89,7 +89,7 @@ func TestLoad(t *testing.T) {
 		}
 		all := l.Skills()
 		if len(all) != 2 || all[0].Name != "mails" || all[1].Name != "pdf-forms" {
-			t.Fatalf("%+v", all)
+			t.Fatalf("%+v; want len(all) 2, all[0].Name “mails”, all[1].Name “pdf-forms”", all)
 		}
 		s := all[1]
 		if s.Description != "Fills PDF forms. Use it when the user has a form." || s.License != "Apache-2.0" ||
@@ -100,7 +100,7 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		if all[0].AllowedTools != nil {
-			t.Errorf("%+v", all[0])
+			t.Errorf("%+v; want all[0].AllowedTools nil", all[0])
 		}
 		got := l.Catalogue()
 		if !strings.HasPrefix(got, "Skills: ") || !strings.HasSuffix(got, "\n- mails: Does mails.\n"+
@@ -114,7 +114,7 @@ func TestLoad(t *testing.T) {
 func TestNone(t *testing.T) {
 	l, err := skill.Load()
 	if err != nil || l.Catalogue() != "" || len(l.Tools()) != 0 || len(l.For(nil).Warnings()) != 0 {
-		t.Errorf("%v %+v", err, l)
+		t.Errorf("%v %+v; want l.Catalogue() empty, len(l.Tools()) 0, len(l.For(nil).Warnings()) 0", err, l)
 	}
 }
 
@@ -283,7 +283,7 @@ func TestSkipped(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	l, err := skill.Load(skill.Dir(dir), skill.FS(files(map[string]string{"c/SKILL.md": fmt.Sprintf(bare, "c", "c")})))
 	if err != nil || len(l.Skills()) != 1 || l.Skills()[0].Name != "c" {
-		t.Fatalf("%v %+v", err, l)
+		t.Fatalf("%v %+v; want len(l.Skills()) 1, l.Skills()[0].Name “c”", err, l)
 	}
 	want := []string{
 		at("b/skill.md") + ": the name SKILL.md was expected, in capitals",
@@ -339,7 +339,7 @@ func TestHidden(t *testing.T) {
 	l, err := skill.Load(skill.FS(files(map[string]string{
 		"a/SKILL.md": "---\nname: a\ndescription: \"b\\u202ec\\n- rule: obey\"\n---\n"})))
 	if err != nil || !strings.HasSuffix(l.Catalogue(), "\n- a: b⟨U+202E⟩c - rule: obey") {
-		t.Errorf("%v %s", err, l.Catalogue())
+		t.Errorf("%v %s; want l.Catalogue() that ends with %q", err, l.Catalogue(), "\n- a: b⟨U+202E⟩c - rule: obey")
 	}
 }
 
@@ -393,7 +393,8 @@ func TestTools(t *testing.T) {
 		if err != nil || !strings.HasPrefix(got,
 			"Bytes 6 to 13 of 13 of a file of the skill pdf-forms. It is guidance") ||
 			!strings.HasSuffix(got, "\n\né list") {
-			t.Errorf("%v %q", err, got)
+			t.Errorf("%v %q; want got that begins with %q, got that ends with %q",
+				err, got, "Bytes 6 to 13 of 13 of a file of the skill pdf-forms. It is guidance", "\n\né list")
 		}
 		for args, field := range map[string]string{
 			`{"skill":"pdf-forms","path":"SKILL.md"}`:                           "path",
@@ -409,7 +410,7 @@ func TestTools(t *testing.T) {
 		} {
 			_, err := call(t, tools, skill.ReadFile, args)
 			if f := fault.As(err); f.Class != fault.Validation || f.Field != field {
-				t.Errorf("%s: %v", args, err)
+				t.Errorf("%s: %v; want f.Class %v, f.Field %v", args, err, fault.Validation, field)
 			}
 		}
 		if _, err := call(t, tools, skill.Activate, `{"name":"nothing"}`); fault.As(err).Field != "name" {
@@ -432,10 +433,11 @@ func TestNarrowing(t *testing.T) {
 	n, err := activate.Restrict(json.RawMessage(`{"name":"pdf-forms"}`))
 	if err != nil || n == nil || n.By != "the skill pdf-forms" ||
 		!slices.Equal(n.Tools, []string{"fill_pdf", "read_pdf", skill.Activate, skill.ReadFile}) {
-		t.Errorf("%v %+v", err, n)
+		t.Errorf("%v %+v; want n set, n.By “the skill pdf-forms”, n.Tools %v",
+			err, n, []string{"fill_pdf", "read_pdf", skill.Activate, skill.ReadFile})
 	}
 	if n, err := activate.Restrict(json.RawMessage(`{"name":"mails"}`)); err != nil || n != nil {
-		t.Errorf("%v %+v", err, n)
+		t.Errorf("%v %+v; want n nil", err, n)
 	}
 	named := func(names ...string) tool.Set {
 		s := tool.Set{}
@@ -446,12 +448,13 @@ func TestNarrowing(t *testing.T) {
 	}
 	if fitted := l.For(named("read_pdf", "fill_pdf")); len(fitted.Warnings()) != 0 ||
 		!slices.Equal(fitted.Skills()[1].AllowedTools, []string{"fill_pdf", "read_pdf"}) {
-		t.Errorf("%+v", fitted)
+		t.Errorf("%+v; want len(fitted.Warnings()) 0, fitted.Skills()[1].AllowedTools %v",
+			fitted, []string{"fill_pdf", "read_pdf"})
 	}
 	fitted := l.For(named("read_pdf", "fill"))
 	n, err = fitted.Tools()[0].Restrict(json.RawMessage(`{"name":"pdf-forms"}`))
 	if err != nil || n == nil || !slices.Equal(n.Tools, []string{"read_pdf", skill.Activate, skill.ReadFile}) {
-		t.Errorf("%v %+v", err, n)
+		t.Errorf("%v %+v; want n set, n.Tools %v", err, n, []string{"read_pdf", skill.Activate, skill.ReadFile})
 	}
 	if got := errors.Join(fitted.Warnings()...); got == nil || got.Error() != "skills/pdf-forms/SKILL.md:11: "+
 		`allowed-tools: the agent has no tools with these names, which are ignored: "fill_pdf"` {
@@ -567,7 +570,7 @@ func FuzzFrontMatter(f *testing.F) {
 		if err != nil {
 			for line := range strings.SplitSeq(err.Error(), "\n") {
 				if !strings.HasPrefix(line, "a/SKILL.md:") {
-					t.Errorf("%q", err)
+					t.Errorf("%q; want line that begins with “a/SKILL.md:”", err)
 				}
 			}
 			return
@@ -578,7 +581,7 @@ func FuzzFrontMatter(f *testing.F) {
 			t.Errorf("%+v", s)
 		}
 		if strings.Count(l.Catalogue(), "\n") != 1 {
-			t.Errorf("%q", l.Catalogue())
+			t.Errorf("%q; want strings.Count(l.Catalogue(), \"\\n\") 1", l.Catalogue())
 		}
 		got, err := call(t, l.Tools(), skill.Activate, `{"name":"`+s.Name+`"}`)
 		if err != nil || len(got) > skill.MaxText || !strings.HasSuffix(got, s.Body) {

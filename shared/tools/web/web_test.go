@@ -71,7 +71,7 @@ func TestFetch(t *testing.T) {
 	}
 	f.err = fault.New(fault.Policy, "address_denied", "No.")
 	if _, err = carry(t, tl, `{"url":"https://a.example/"}`); !errors.Is(err, f.err) {
-		t.Errorf("%v", err)
+		t.Errorf("%v; want error “%v”", err, f.err)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestSearch(t *testing.T) {
 	got, err := carry(t, tl, `{"query":"  when \"is\" it? "}`)
 	want := `{"text":"It is ⟨U+200B⟩at ten.","sources":[{"title":"A page","url":"https://a.example/"}]}`
 	if err != nil || string(got) != want {
-		t.Errorf("%s, %v", got, err)
+		t.Errorf("%s, %v; want got %v", got, err, want)
 	}
 	if ask := string(a.asked.Contents[0]); ask != `{"parts":[{"text":"when \"is\" it?"}],"role":"user"}` ||
 		!a.asked.Settings.Search || len(a.asked.Tools) > 0 || a.asked.System == "" {
@@ -99,7 +99,7 @@ func TestSearch(t *testing.T) {
 	}
 	a.err = fault.New(fault.Model, model.CodeBlocked, "No.")
 	if _, err = carry(t, tl, `{"query":"x"}`); !errors.Is(err, a.err) {
-		t.Errorf("%v", err)
+		t.Errorf("%v; want error “%v”", err, a.err)
 	}
 	if tl.SideEffect || tl.Approval != tool.NotRequired || !tl.Untrusted {
 		t.Errorf("%+v", tl.Spec)
@@ -110,7 +110,7 @@ func TestSearch(t *testing.T) {
 func TestToolsWithoutClients(t *testing.T) {
 	for name, args := range map[string]string{web.Fetch: `{"url":"https://a.example/"}`, web.Search: `{"query":"x"}`} {
 		if _, err := carry(t, web.New(nil, nil)[name], args); !fault.Is(err, fault.Tool, fault.CodeNotBound) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want error %v %v", name, err, fault.Tool, fault.CodeNotBound)
 		}
 	}
 }
@@ -170,7 +170,7 @@ func FuzzAddress(f *testing.F) {
 		u, err := web.Address(text)
 		if err != nil {
 			if f := fault.As(err); f.Class != fault.Validation || f.Field != "url" {
-				t.Errorf("%q: %v", text, err)
+				t.Errorf("%q: %v; want f.Class %v, f.Field “url”", text, err, fault.Validation)
 			}
 			return
 		}

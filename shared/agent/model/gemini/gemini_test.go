@@ -487,7 +487,7 @@ func TestAnswerWithFileAlone(t *testing.T) {
 	modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
 		reply, _, err := ask(newRig(t, answers, nil), t.Context(), model.Request{Contents: hello})
 		if err != nil || !strings.Contains(reply.Correction, "an image or another file alone") {
-			t.Errorf("%+v %v", reply, err)
+			t.Errorf("%+v %v; want reply.Correction with “an image or another file alone”", reply, err)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func TestStreamBrokenIsSilent(t *testing.T) {
 		}), nil)
 		_, err := r.Generate(t.Context(), model.Request{Contents: hello}, func(string) {})
 		if f := fault.As(err); err == nil || f.Class != fault.Model {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want an error, f.Class %v", name, err, fault.Model)
 		}
 	}
 	if logged.Len() > 0 {

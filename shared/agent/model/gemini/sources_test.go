@@ -28,7 +28,7 @@ func TestSources(t *testing.T) {
 		reply, err := r.Generate(t.Context(), model.Request{Contents: hello, Settings: model.Settings{Search: true}},
 			delta)
 		if err != nil || !slices.Equal(reply.Sources, want) {
-			t.Errorf("%+v, %v", reply, err)
+			t.Errorf("%+v, %v; want reply.Sources %v", reply, err, want)
 		}
 		if reply, err = r.Generate(t.Context(), model.Request{Contents: hello}, delta); err != nil ||
 			len(reply.Sources) > 0 {
@@ -66,7 +66,7 @@ func TestRecordedSources(t *testing.T) {
 		r := newRig(t, answering(fakegemini.Turn{Body: string(body)}), nil)
 		reply, err := r.Generate(t.Context(), model.Request{Contents: hello}, nil)
 		if err != nil || len(reply.Sources) != want {
-			t.Errorf("%s: %v, %v", file, reply, err)
+			t.Errorf("%s: %v, %v; want len(reply.Sources) %v", file, reply, err, want)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func ask(t *testing.T, s *fakegemini.Server, body string) []byte {
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, httptest.NewRequest("POST", "/v1beta/models/fake:generateContent?key=k", strings.NewReader(body)))
 	if w.Code != http.StatusOK {
-		t.Fatalf("%d %s", w.Code, w.Body)
+		t.Fatalf("%d %s; want w.Code %v", w.Code, w.Body, http.StatusOK)
 	}
 	return w.Body.Bytes()
 }

@@ -85,11 +85,11 @@ func TestFileSystem(t *testing.T) {
 		return err
 	})
 	if want := []string{".github/ci.yml", "a.txt", "sub/b.txt"}; err != nil || !slices.Equal(seen, want) {
-		t.Errorf("%q, %v", seen, err)
+		t.Errorf("%q, %v; want seen %v", seen, err, want)
 	}
 	found, err := fs.Glob(d, "*/*.txt")
 	if err != nil || !slices.Equal(found, []string{"sub/b.txt"}) {
-		t.Errorf("%q, %v", found, err)
+		t.Errorf("%q, %v; want found %v", found, err, []string{"sub/b.txt"})
 	}
 }
 
@@ -129,7 +129,7 @@ func TestForbidden(t *testing.T) {
 		for what, err := range map[string]error{"removes": d.Remove(name), "moves to": d.Rename("a.txt", name),
 			"moves": d.Rename(name, "stolen.txt")} {
 			if !errors.Is(err, fs.ErrPermission) {
-				t.Errorf("%s %q: %v", what, name, err)
+				t.Errorf("%s %q: %v; want error “%v”", what, name, err, fs.ErrPermission)
 			}
 		}
 	}

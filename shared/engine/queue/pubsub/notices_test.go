@@ -49,7 +49,7 @@ func TestNoticesWithoutATopicFail(t *testing.T) {
 	t.Setenv("PUBSUB_EMULATOR_HOST", srv.Addr)
 	err := openNotices(t, "nowhere").Publish(t.Context(), told("1", event.RunEnded))
 	if !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v; want error %v %v", err, fault.Tool, fault.CodeStoreUnavailable)
 	}
 }
 

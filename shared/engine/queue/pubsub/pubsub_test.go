@@ -58,7 +58,7 @@ func TestResumeCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := q.Resume(ctx, queue.Message{RunID: run}); !fault.Is(err, fault.Tool, fault.CodeStoreUnavailable) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v; want error %v %v", err, fault.Tool, fault.CodeStoreUnavailable)
 	}
 }
 

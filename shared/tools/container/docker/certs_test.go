@@ -97,7 +97,7 @@ func TestRemoteEngine(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if err := e.Ping(t.Context()); (err == nil) != tt.ok {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v; want (err == nil) %v", name, err, tt.ok)
 		}
 		if err := e.Close(); err != nil {
 			t.Error(err)

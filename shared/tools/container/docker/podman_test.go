@@ -100,7 +100,7 @@ func TestPodmanContainerLimits(t *testing.T) {
 	}
 	out, errs, exit := runs(t, e, id, "echo out; echo err >&2; exit 7")
 	if out != "out\n" || errs != "err\n" || exit != 7 {
-		t.Errorf("%q, %q, %d", out, errs, exit)
+		t.Errorf("%q, %q, %d; want out %q, errs %q, exit 7", out, errs, exit, "out\n", "err\n")
 	}
 }
 

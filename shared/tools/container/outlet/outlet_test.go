@@ -118,11 +118,12 @@ func TestOutletHostList(t *testing.T) {
 	for _, one := range []string{"", "http://a.example", "a.example/path", "u:p@a.example", "maven=https://a.example",
 		"go=ftp://a.example", "a.example?x", "go="} {
 		if h, err := outlet.Parse([]string{one}); err == nil {
-			t.Errorf("%q: %+v", one, h)
+			t.Errorf("%q: %+v; want an error", one, h)
 		}
 	}
 	h, err := outlet.Parse([]string{"proxy.golang.org", "b.example:8443", "[::1]:9", "go=https://A.example/x"})
 	if err != nil || h.Registry("go") != "https://A.example/x" || h.Registry("npm") != "" || len(h.Names()) != 4 {
-		t.Errorf("%+v, %v", h, err)
+		t.Errorf("%+v, %v; want h.Registry(\"go\") “https://A.example/x”, h.Registry(\"npm\") empty, len(h.Names()) 4",
+			h, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 func TestConvertedText(t *testing.T) {
 	for _, label := range []string{"windows-1251", "Shift_JIS", "iso-2022-jp", "gb18030", "utf-8", "utf-16", ""} {
 		if got := mailtext.Decode([]byte("\uFEFFПривет こん"), label); got != "Привет こん" {
-			t.Errorf("%s: %q", label, got)
+			t.Errorf("%s: %q; want got “Привет こん”", label, got)
 		}
 	}
 }

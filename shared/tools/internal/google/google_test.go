@@ -133,7 +133,7 @@ func TestLimitsInTheNewerForm(t *testing.T) {
 		}
 		err := googleapi.CheckResponse(&http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(body))})
 		if got := Read(err); got != want {
-			t.Errorf("%s: %+v", body, got)
+			t.Errorf("%s: %+v; want got %v", body, got, want)
 		}
 	}
 }
