@@ -127,7 +127,7 @@ func TestFunctionAlone(t *testing.T) {
 }
 
 // brokenAgent starts functions with an agent file that has an unknown tool and a wrong limit. Both mistakes stop a
-// function that moves runs. A function that only ends runs does not know the tools, so only the limit stops it.
+// function that advances runs. A function that only ends runs does not know the tools, so only the limit stops it.
 func brokenAgent(t *testing.T, bin string) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "shop.agent.yaml"),

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// TestFunctionsLeadOneWay checks the packages that move a run. If a file calls functions of another file of its
+// TestFunctionsLeadOneWay checks the packages that advance a run. If a file calls functions of another file of its
 // package, the other file does not lead back to it, so you read each package downwards.
 func TestFunctionsLeadOneWay(t *testing.T) {
 	for _, dir := range []string{"agent/plan", "agent/run", "engine/unit", "engine/approval", "engine/effect",

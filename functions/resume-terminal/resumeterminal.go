@@ -1,5 +1,5 @@
-// Package resumeterminal is the function that moves the runs of agents on terminals. It has a push subscription of its
-// own. It is the only function that connects to users' hosts for a run. The functions that start and show runs and
+// Package resumeterminal is the function that advances the runs of agents on terminals. It has a push subscription of
+// its own. It is the only function that connects to users' hosts for a run. The functions that start and show runs and
 // record decisions only evaluate commands.
 package resumeterminal
 

@@ -1,5 +1,5 @@
-// Package resume is the function that moves a run. The Pub/Sub push subscription calls it. It acts on the stored run,
-// never on a message's content, and only for a caller with the push account's OIDC token.
+// Package resume is the function that advances a run. The Pub/Sub push subscription calls it. It acts on the stored
+// run, never on a message's content, and only for a caller with the push account's OIDC token.
 package resume
 
 import (

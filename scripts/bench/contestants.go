@@ -95,7 +95,7 @@ func (c *contestant) missing() string {
 	return ""
 }
 
-// counted requests the number of effects from a peer.
+// counted returns the number of effects that a peer reports.
 func counted(ctx context.Context, base string) (n int, err error) {
 	return n, get(ctx, base+"/effects", &n)
 }

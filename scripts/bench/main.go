@@ -1,4 +1,4 @@
-// Command bench measures Countersign's local server beside a bare handler and other agent frameworks: the same work,
+// Command bench compares Countersign's local server with a bare handler and other agent frameworks: the same work,
 // one pinned core for each, and a fake Gemini that answers at once.
 //
 //	scripts/bench/install                      the other frameworks, in pinned versions
@@ -45,7 +45,7 @@ type options struct {
 
 const usage = `usage: go run . [flags]     in scripts/bench
 
-Measures Countersign beside the other frameworks that are installed, at the same work on this machine.
+Compares Countersign with the other frameworks that are installed, at the same work on this machine.
 
   go run . -only countersign -for 1s -repeat 1     a short look at Countersign alone
   go run . -json all.json                          all, and every figure in a file

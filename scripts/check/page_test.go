@@ -73,7 +73,7 @@ func TestTold(t *testing.T) {
 	browser.Run("testdata/told.mjs", server.url, nil)
 }
 
-// TestDesk does what users do beside deciding: they link accounts, name conversations, copy and take back
+// TestDesk does what users do apart from deciding: they link accounts, name conversations, copy and take back
 // (testdata/desk.mjs).
 func TestDesk(t *testing.T) {
 	t.Parallel()

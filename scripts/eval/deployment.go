@@ -37,7 +37,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/memory"
 )
 
-// parts are the parts of a deployment that move runs and have tools.
+// parts are the parts of a deployment that advance runs and have tools.
 var parts = app.With(gemini.Part, actions.Part, tools.Part, repositories.Parts, agents.Part, fetch.Part,
 	servers.Programs)
 

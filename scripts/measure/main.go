@@ -51,7 +51,7 @@ func measure(w io.Writer, root string) error {
 		what  string
 		value any
 	}{
-		{"groups at the first level of shared, beside testkit", len(groups)},
+		{"groups at the first level of shared, without testkit", len(groups)},
 		{"packages of shared", len(t.packages)},
 		{"arrows between groups", len(between)},
 		{"arrows between packages of a group", within},

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/action"
 )
 
-// actionKey prints the key of one endpoint. With this key the endpoint verifies its caller, and cannot sign for another
-// endpoint. It prints nothing else, so you can pipe the output into a secret.
+// actionKey prints the key of one endpoint. The endpoint verifies its caller with this key, and cannot use it to sign
+// for another endpoint. actionKey prints nothing else, so you can pipe the output into a secret.
 func actionKey(*flag.FlagSet) runFunc {
 	return func(_ context.Context, o *operator, args []string) error {
 		cfg, err := config.Load(o.getenv)

@@ -182,7 +182,7 @@ func TestWaitForRun(t *testing.T) {
 	}
 }
 
-// resumeAfter moves the run after d.
+// resumeAfter advances the run after d.
 func (w *idle) resumeAfter(d time.Duration, runID string) {
 	time.AfterFunc(d, func() {
 		if _, err := w.Loop.Advance(context.Background(), runID, nil); err != nil {

@@ -259,7 +259,7 @@ func TestKeptOutputIsBounded(t *testing.T) {
 	}
 }
 
-// TestStreamOfRunMovedElsewhere streams a run that another function moves. Its actions, their output and its result
+// TestStreamOfRunMovedElsewhere streams a run that another function advances. Its actions, their output and its result
 // arrive as if this process moved it. A request with an Idempotency-Key behaves the same.
 func TestStreamOfRunMovedElsewhere(t *testing.T) {
 	for _, key := range []string{"", "once"} {
@@ -273,7 +273,7 @@ func TestStreamOfRunMovedElsewhere(t *testing.T) {
 		its := *w.loop.Agents[run.Assistant]
 		its.Name, its.Worker = "mover", "resume-mover"
 		w.loop.Agents["mover"] = &its
-		other := loop.New(w.loop.Env) // the function that moves the agent's runs
+		other := loop.New(w.loop.Env) // the function that advances the agent's runs
 		other.Function, w.loop.Function = "resume-mover", "stream"
 		moved := make(chan error, 1)
 		w.onResume = func(m queue.Message) {

@@ -56,7 +56,7 @@ func BenchmarkOutputLag(b *testing.B) {
 	}
 }
 
-// printed approves and moves the run, and calls each for every line of its output with the time at which it was
+// printed approves and advances the run, and calls each for every line of its output with the time at which it was
 // printed.
 func (w *env) printed(b *testing.B, each func(at time.Time)) {
 	b.Helper()

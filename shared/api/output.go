@@ -130,7 +130,7 @@ func (r *request) following(ctx context.Context) (context.Context, context.Cance
 	return ctx, func() { stop(); cancel() }
 }
 
-// follow streams a run that another process moves, until the run rests or this request's time is up. It returns the
+// follow streams a run that another process advances, until the run rests or this request's time is up. It returns the
 // run's latest view.
 func (r *request) follow(ctx context.Context, out *jsonStream, v *run.View) *run.View {
 	ctx, cancel := r.following(ctx)

@@ -175,7 +175,7 @@ func TestPlanRefused(t *testing.T) {
 	w.send("GET", plansPath, "ana", "").is(t, 404)
 }
 
-// moving sends a request while another one moves the session.
+// moving sends a request while another one advances the session.
 func (w *env) moving(send func() answer) answer {
 	w.t.Helper()
 	asked := make(chan struct{}, 1)

@@ -83,7 +83,7 @@ func (r *request) patience(most int) patience {
 	return patience{until: time.Now().Add(wait), preferred: ok, seconds: int(wait / time.Second)}
 }
 
-// keyed returns the patience of a request that may be a repeat, whose first send may still be moving the run.
+// keyed returns the patience of a request that may be a repeat, whose first send may still be advancing the run.
 func (p patience) keyed(key string) patience {
 	if key != "" && !p.preferred {
 		p.until = time.Now().Add(keyedWait)

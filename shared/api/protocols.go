@@ -60,7 +60,7 @@ func (t runStream) begin(ctx context.Context, q loop.StartRequest, p loop.Prompt
 	return t.follow(ctx, v)
 }
 
-// emit returns a sink that streams the run's updates while this process moves it.
+// emit returns a sink that streams the run's updates while this process advances it.
 func (t runStream) emit(ctx context.Context) unit.Sink {
 	return func(n unit.Update) {
 		if n.Thought != "" {

@@ -133,7 +133,7 @@ var Functions = []Function{Run, Stream, UI, AGUI, Chat, ChatResults, GeminiAgent
 	ApprovalsResolve, Resume, ResumeTerminal, ResumePlan, Notify, Sweep,
 	Plans, Runs, Files, Threads, Audit, Allowlist, Connections, MCP, Terminals, TerminalAttach}
 
-// ResumeFunction returns a function that moves the runs of the agents that the worker of this name serves.
+// ResumeFunction returns a function that advances the runs of the agents that the worker of this name serves.
 func ResumeFunction(name string) Function {
 	return Function{name, []Route{{"POST", "/api/agent/" + name, private(postResume)}}}
 }

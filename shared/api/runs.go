@@ -176,7 +176,7 @@ func postResume(r *request) (any, error) {
 	return nil, nil
 }
 
-// Move moves the run that a message names. It returns nil if nothing is left to do, which includes a run whose agent
+// Move advances the run that a message names. It returns nil if nothing is left to do, which includes a run whose agent
 // another function serves. After an error the message must be redelivered.
 func (a *API) Move(ctx context.Context, d queue.Delivery) error {
 	if !a.Loop.Serves(d.Agent) { // Pub/Sub's filter drops these; the emulator has no filter

@@ -91,8 +91,8 @@ func TestStreamClientGone(t *testing.T) {
 	}
 }
 
-// TestStreamsEndWithTheirTime approves a card in each client's protocol while no process moves the run. The stream ends
-// with an error when the request's time is up.
+// TestStreamsEndWithTheirTime approves a card in each client's protocol while no process advances the run. The stream
+// ends with an error when the request's time is up.
 func TestStreamsEndWithTheirTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		handle func(*request) (any, error)

@@ -49,11 +49,11 @@ type options struct {
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
 
 // As makes New open the deployed function with the name, which moves only the runs of its own agents. Without As, the
-// app moves all runs.
+// app advances all runs.
 func As(function string) Option { return func(o *options) { o.function = function } }
 
-// Working declares that the caller moves runs in this process with [App.Work]. If QUEUE is embedded, a resume is then a
-// wake-up in memory.
+// Working declares that the caller advances runs in this process with [App.Work]. If QUEUE is embedded, a resume is
+// then a wake-up in memory.
 func Working() Option { return func(o *options) { o.working = true } }
 
 // WithEnv changes the engine's environment. Tests and proofs use it to wrap the store, queue and tools.

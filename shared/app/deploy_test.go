@@ -66,7 +66,7 @@ func (w *proved) ask() testkit.Answer {
 	return a
 }
 
-// approve approves everything that waits, and moves the run as Pub/Sub would.
+// approve approves everything that waits, and advances the run as Pub/Sub would.
 func (w *proved) approve(r testkit.Answer) testkit.Answer {
 	w.t.Helper()
 	for _, a := range r.Approvals {

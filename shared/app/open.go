@@ -58,7 +58,7 @@ func (a *App) Work(ctx context.Context) {
 	w.Run(ctx, queueembedded.Work{Serves: a.API.Loop.Serves, Move: a.move, Elsewhere: elsewhere(ctx, a.Store)})
 }
 
-// move moves the run of a message, within the time of a function.
+// move advances the run of a message, within the time of a function.
 func (a *App) move(ctx context.Context, m queue.Message, attempt int) error {
 	ctx, cancel := context.WithTimeout(ctx, a.API.Budget)
 	defer cancel()

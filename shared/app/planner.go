@@ -58,8 +58,8 @@ There are no containers here, so nothing can be built, run or tested. If the wis
 assumptions, and plan what can be done without it.`
 
 // openPlanner returns the planner's entry point over the loop. A session's first request is answered at once and never
-// moves its run, not even in a program that moves all runs. If users can act at GitHub, a session begins with the state
-// of the repository as the user's account sees it.
+// advances its run, not even in a program that advances all runs. If users can act at GitHub, a session begins with the
+// state of the repository as the user's account sees it.
 func openPlanner(cfg config.Config, l *loop.Loop, linked bool) *planner.Planner {
 	door := *l
 	door.Function = api.Plans.Name

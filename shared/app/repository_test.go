@@ -93,7 +93,7 @@ func plannedIssues(t *testing.T) (w *proved, s planner.Session) {
 	return w, s
 }
 
-// plans sends a request about plans, decodes the answer, and moves the session as far as it goes.
+// plans sends a request about plans, decodes the answer, and advances the session as far as it goes.
 func (w *proved) plans(s *planner.Session, path, body string) {
 	w.t.Helper()
 	method := "POST"

@@ -27,7 +27,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
-// clerkFunction is the function that moves the runs of the agent clerk.
+// clerkFunction is the function that advances the runs of the agent clerk.
 const clerkFunction = "resume-clerk"
 
 // counted is a model that counts the requests of one process.

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/command"
 )
 
-// terminalWorker is the function that moves the runs of agents on terminals. No other function connects to hosts for a
-// run.
+// terminalWorker is the function that advances the runs of agents on terminals. No other function connects to hosts for
+// a run.
 const terminalWorker = "resume-terminal"
 
 // maxTerminalCalls is the maximum number of model calls in one run on a terminal. The last one returns only text (seed

@@ -30,7 +30,7 @@ func (h *onHost) alive(mark string) (left []string) {
 	return left
 }
 
-// moving has another process move the run, and returns a function that waits for it.
+// moving has another process advance the run, and returns a function that waits for it.
 func (h *onHost) moving() (wait func()) {
 	done := make(chan struct{})
 	go func() {
@@ -154,7 +154,7 @@ func (h *onHost) stop(a testkit.Answer) {
 	h.moving()()
 }
 
-// TestTerminalLongCommand has a command outlast the functions that move its run. Each continues where the one before
+// TestTerminalLongCommand has a command outlast the functions that advance its run. Each continues where the one before
 // stopped, and the command starts once.
 func TestTerminalLongCommand(t *testing.T) {
 	t.Parallel()

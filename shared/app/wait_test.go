@@ -19,7 +19,7 @@ import (
 )
 
 // TestPreferWait checks that a client that prefers to wait gets the end of its run in the answer to its approval,
-// whichever process moves the run.
+// whichever process advances the run.
 func TestPreferWait(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		w := deploy(t)
@@ -48,7 +48,7 @@ func TestPreferWait(t *testing.T) {
 	})
 }
 
-// waitsForEnd approves with one request that waits, while a server moves the run.
+// waitsForEnd approves with one request that waits, while a server advances the run.
 func (w *proved) waitsForEnd(moves *testkit.Deployment) {
 	w.t.Helper()
 	w.mail()

@@ -202,7 +202,7 @@ func TestWishLeftAndDecidedLater(t *testing.T) {
 	})
 }
 
-// decideLater decides an approval in the inbox, and moves its run.
+// decideLater decides an approval in the inbox, and advances its run.
 func (w *proved) decideLater(left testkit.WaitingCall, decision string) {
 	w.t.Helper()
 	pending := w.call("GET", "/api/agent/approvals/pending", "")

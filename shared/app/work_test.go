@@ -49,7 +49,7 @@ func (w *proved) messages() int {
 	return len(docs)
 }
 
-// TestWork moves a run in the process that received the request: nothing is delivered, and no queue keeps anything.
+// TestWork advances a run in the process that received the request: nothing is delivered, and no queue keeps anything.
 func TestWork(t *testing.T) {
 	w := deployWith(t, testkit.Options{App: []app.Option{app.Working()}})
 	w.mail()
@@ -63,7 +63,7 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestWorkPushed sets QUEUE to push documents, as in the cloud, in a process that could move runs itself.
+// TestWorkPushed sets QUEUE to push documents, as in the cloud, in a process that could advance runs itself.
 func TestWorkPushed(t *testing.T) {
 	w := deployWith(t, testkit.Options{App: []app.Option{app.Working()}, Settings: []string{"QUEUE=push"}})
 	w.mail()
@@ -83,7 +83,7 @@ func TestWorkAfterCrash(t *testing.T) {
 			t.Fatalf("%v %s; want got.HTTP %v", err, got.Body, http.StatusOK)
 		}
 	}
-	if err := w.Stop(); err != nil { // no process moved the run, and the wake-up is lost
+	if err := w.Stop(); err != nil { // no process advanced the run, and the wake-up is lost
 		t.Fatal(err)
 	}
 	o.Dir = w.App.Config.DataDir
@@ -103,7 +103,7 @@ func (w *proved) waitForEffect() {
 	await.That(w.t, "a mail is sent", func() bool { return len(w.Effects()) > 0 })
 }
 
-// TestWorkOfTwoProcesses checks that each of two processes on one file moves the runs of its own agents, whichever
+// TestWorkOfTwoProcesses checks that each of two processes on one file advances the runs of its own agents, whichever
 // process receives the request.
 func TestWorkOfTwoProcesses(t *testing.T) {
 	w := openTwo(t, []app.Option{app.Working()})

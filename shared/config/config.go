@@ -219,7 +219,7 @@ type Config struct {
 	// Users' Google accounts, and the APIs that use them.
 
 	OAuthClientID     string // GOOGLE_OAUTH_CLIENT_ID: the OAuth client to which users link their accounts
-	OAuthClientSecret Secret // GOOGLE_OAUTH_CLIENT_SECRET: its secret
+	OAuthClientSecret Secret // GOOGLE_OAUTH_CLIENT_SECRET: the secret of that OAuth client
 	OAuthAuthURL      string // GOOGLE_OAUTH_AUTH_URL: another server for the consent; the default is Google's
 	OAuthTokenURL     string // GOOGLE_OAUTH_TOKEN_URL: another server for tokens; the default is Google's
 	GmailEndpoint     string // GMAIL_API_ENDPOINT: another server with Gmail's API; the default is Google's
@@ -263,13 +263,13 @@ type Config struct {
 	// Users' GitHub accounts, and where GitHub is.
 
 	GitHubClientID     string // GITHUB_CLIENT_ID: the GitHub App to which users link their accounts
-	GitHubClientSecret Secret // GITHUB_CLIENT_SECRET: its client secret
+	GitHubClientSecret Secret // GITHUB_CLIENT_SECRET: the client secret of the GitHub App
 	GitHubURL          string // GITHUB_URL: the address of another GitHub; repository addresses have its host
-	GitHubAPIURL       string // GITHUB_API_URL: the address of its API
+	GitHubAPIURL       string // GITHUB_API_URL: the address of the API of that GitHub
 	// GITHUB_TOKEN: in `scripts/dev`, a GitHub token with which the user GITHUB_TOKEN_USER acts at GITHUB_API_URL
 	// without linking an account; ignored without GITHUB_TOKEN_USER
 	GitHubToken     Secret
-	GitHubTokenUser string // GITHUB_TOKEN_USER: that user's ID, the subject of the ID token
+	GitHubTokenUser string // GITHUB_TOKEN_USER: the ID of the user of GITHUB_TOKEN, the subject of the ID token
 
 	// Terminals on users' hosts.
 

@@ -296,7 +296,7 @@ func (a *Agent) usable() error {
 	return nil
 }
 
-// enter registers a step that moves a run. The step calls leave at its end, and Close waits for it.
+// enter registers a step that advances a run. The step calls leave at its end, and Close waits for it.
 func (c *core) enter() (leave func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

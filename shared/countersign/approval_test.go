@@ -504,7 +504,7 @@ func TestStoreSharedWithServer(t *testing.T) {
 	})
 }
 
-// atOnce is a queue that has its server move a run as soon as that is asked for.
+// atOnce is a queue that has its server advance a run as soon as that is asked for.
 type atOnce struct {
 	server *loop.Loop
 	n      int

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// Event is one thing that happened in a run that moves: *[Thought], *[Text], *[ToolStarted], *[ToolFinished],
+// Event is one thing that happened in an advancing run: *[Thought], *[Text], *[ToolStarted], *[ToolFinished],
 // *[Asked], *[ChatCompressed], *[SkillActivated] or *[Finished]. Only this package defines event types, and later
 // releases can add some, so a switch over them should ignore unknown types. An event does not change after it was
 // yielded.

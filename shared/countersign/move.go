@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// move is one call that moves a run of a session. It begins at the start of the run or after its last stored step,
+// move is one call that advances a run of a session. It begins at the start of the run or after its last stored step,
 // and ends when the run has ended or waits for a decision that this call does not make.
 type move struct {
 	s     *Session
@@ -53,7 +53,7 @@ func (m *move) sofar() *Result {
 	return &Result{SessionID: m.s.id, RunID: m.runID, Status: CutOff}
 }
 
-// step moves the run until it rests. If another process moves the run, step waits for it.
+// step advances the run until it rests. If another process advances the run, step waits for it.
 func (m *move) step(ctx context.Context, sink unit.Sink) (*run.View, error) {
 	leave, err := m.s.agent.core.enter()
 	if err != nil {
@@ -94,8 +94,8 @@ func (c *core) contextIn(ctx context.Context) *SessionContext {
 	return c.contextOf(tool.Call{UID: m.s.agent.user, ThreadID: m.s.id, RunID: m.runID})
 }
 
-// stopMove makes the step with ctx leave its run, and the call that moves the run return err. It returns the error of
-// the model call that ends with it.
+// stopMove makes the step with ctx leave its run, and the call that advances the run return err. It returns the error
+// of the model call that ends with it.
 func stopMove(ctx context.Context, err error) error {
 	stop, ok := ctx.Value(stopKey{}).(context.CancelCauseFunc)
 	if ok && model.AwaitCommit(ctx) == nil { // stopped before, the commit that the call rests on would be lost
@@ -120,7 +120,7 @@ func (m *move) resume(ctx context.Context, sink unit.Sink) (*run.View, error) {
 		UID: m.s.agent.user, ThreadID: m.s.id}, sink)
 }
 
-// await waits while another process moves the run. It returns when the run rests, or when that process's lease has
+// await waits while another process advances the run. It returns when the run rests, or when that process's lease has
 // ended.
 func (m *move) await(ctx context.Context) error {
 	l, user := m.s.agent.core.loop, m.s.agent.user
@@ -265,7 +265,7 @@ func usageOf(v *run.View) Usage {
 	return Usage{u.Prompt, u.Cached, u.Output, u.Thoughts, u.Total}
 }
 
-// bound returns the context of a call that moves runs. It is cancelled when ctx ends or the agent is closed. It has
+// bound returns the context of a call that advances runs. It is cancelled when ctx ends or the agent is closed. It has
 // no deadline, because the loop would take a deadline for the end of its process and begin no step that might exceed
 // it.
 func (c *core) bound(ctx context.Context) (context.Context, context.CancelFunc) {

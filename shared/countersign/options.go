@@ -77,7 +77,7 @@ type Options struct {
 	ApprovalTTL time.Duration // how long a call waits for its decision, at most 30 days; 0: 7 days
 	Deadline    time.Duration // the longest duration of a run, waiting included, at most 90 days; 0: 7 days
 
-	// TracerProvider creates OpenTelemetry spans. Each call that moves a run has a span invoke_agent, with one span
+	// TracerProvider creates OpenTelemetry spans. Each call that advances a run has a span invoke_agent, with one span
 	// chat for each request to the model and one span execute_tool for each tool call. Their attributes follow the
 	// semantic conventions for generative AI. The conversation ID is the session's ID. No span has content. If
 	// another call or process continues a run, its span links to the run's first span. Nil: no spans.

@@ -67,9 +67,9 @@ func (s *Session) SendStream(ctx context.Context, prompt string, files ...Attach
 }
 
 // Continue continues the session's run. Use it for a run that was interrupted or abandoned by its caller, in this
-// process or another, or whose approvals were decided meanwhile. While another process moves the run, Continue waits.
-// While this process runs a tool of the run, Continue returns an [*OpenError] at once, because a tool that calls it
-// would wait for itself. For a run that has ended, it yields only its *[Finished] or its error. You can range over
+// process or another, or whose approvals were decided meanwhile. While another process advances the run, Continue
+// waits. While this process runs a tool of the run, Continue returns an [*OpenError] at once, because a tool that calls
+// it would wait for itself. For a run that has ended, it yields only its *[Finished] or its error. You can range over
 // the sequence once, as with [Session.SendStream].
 func (s *Session) Continue(ctx context.Context) iter.Seq2[Event, error] {
 	return s.stream(ctx, s.continuing)
@@ -82,7 +82,7 @@ func (s *Session) Cancel(ctx context.Context) error {
 }
 
 // Abandon ends the session's open run, if it has one, so that another can begin. Its waiting calls count as not done.
-// The error is an [*OpenError] while a process moves the run; use [Session.Cancel] then.
+// The error is an [*OpenError] while a process advances the run; use [Session.Cancel] then.
 func (s *Session) Abandon(ctx context.Context) error {
 	return s.end(ctx, func(e *OpenError) bool { return e.Status != Running })
 }
@@ -106,7 +106,7 @@ func (s *Session) end(ctx context.Context, may func(*OpenError) bool) error {
 	return public(err)
 }
 
-// complete moves a run until it rests, and ignores its events.
+// complete advances a run until it rests, and ignores its events.
 func (s *Session) complete(ctx context.Context, prepare func(context.Context) (*move, error)) (*Result, error) {
 	if err := s.agent.usable(); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
-// stream yields the events of a run that it moves. The run moves on its own goroutine, so that a slow loop body
+// stream yields the events of a run that it advances. The run advances on its own goroutine, so that a slow loop body
 // delays neither a lease nor a connection. Decisions are requested, and events yielded, on the caller's goroutine.
 // The other goroutine ends before the sequence does.
 func (s *Session) stream(ctx context.Context, prepare func(context.Context) (*move, error)) iter.Seq2[Event, error] {
@@ -45,7 +45,7 @@ func (s *Session) stream(ctx context.Context, prepare func(context.Context) (*mo
 	}
 }
 
-// follow moves the run and yields its events until it rests. It reports false if the caller left the loop.
+// follow advances the run and yields its events until it rests. It reports false if the caller left the loop.
 func (m *move) follow(ctx context.Context, yield func(Event, error) bool) (res *Result, err error, yielded bool) {
 	for {
 		q := newEventQueue()

@@ -142,7 +142,7 @@ func (c Client) Pending(ctx context.Context) (Answer, error) {
 }
 
 // Wait is the header of a request that is answered once its run has ended or waits again. It requires that a process
-// moves the run.
+// advances the run.
 var Wait = []string{"Prefer", "wait=50"}
 
 // Ended follows the run's events. It returns the run when it has ended, or its state when the server closes the

@@ -1,4 +1,4 @@
-// Package sdk measures Countersign as a Go package beside a chat of the genai SDK and other Go frameworks: the same
+// Package sdk compares Countersign as a Go package with a chat of the genai SDK and other Go frameworks: the same
 // turns in one process, with one fake Gemini on loopback in a process of its own.
 //
 //	taskset -c 1 go -C scripts/bench test ./sdk -run '^$' -bench . -benchmem -count 5

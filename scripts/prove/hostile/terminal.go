@@ -241,7 +241,7 @@ func outputBounded(done testkit.Answer) error {
 		return fmt.Errorf("the run has no action (%w)", err)
 	}
 	if step := v.Actions[0].Step; len(step.Output) > 2000*4 || len(step.Output) > 1900 && !step.Truncated {
-		return fmt.Errorf("%d bytes are shown of an output, truncated: %t", len(step.Output), step.Truncated)
+		return fmt.Errorf("%d bytes of an output are shown, truncated: %t", len(step.Output), step.Truncated)
 	}
 	return nil
 }

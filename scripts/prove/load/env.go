@@ -37,7 +37,7 @@ type env struct {
 	functions *os.File // the listener that all workers share
 	relay     *relay
 	relayURL  string        // push URL of the queue; empty: none
-	working   bool          // the workers move runs themselves, and users wait for the answer to their decision
+	working   bool          // the workers advance runs themselves, and users wait for the answer to their decision
 	expires   time.Duration // approvals in a short measurement; 0: as the settings say
 	hurry     bool          // workers die in a short measurement
 	sweeps    time.Duration // the time between two

@@ -52,7 +52,7 @@ func plain(ctx context.Context, g *env, r *Report) {
 	r.atMost("errors", float64(g.errors.sum()+g.failed.sum()), 0)
 }
 
-// inOneProcess lets the workers move runs as the local server does; on the emulators Pub/Sub delivers.
+// inOneProcess lets the workers advance runs as the local server does; on the emulators Pub/Sub delivers.
 func inOneProcess(g *env) { g.working = g.options.Store == "embedded" }
 
 // roundTrips is L3: a mail from the prompt through the approval to the end of its run.

@@ -26,7 +26,7 @@ import (
 type order struct {
 	Settings map[string]string
 	Relay    string        // push URL of the embedded queue; empty: it does not deliver
-	Working  bool          // it moves the runs that it is asked for itself, as the local server does
+	Working  bool          // it advances the runs that it is asked for itself, as the local server does
 	Expires  time.Duration // the approval time, if set: a setting has a minute at least
 	Hurry    bool          // a dead worker's lease ends sooner
 }

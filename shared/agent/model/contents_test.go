@@ -117,7 +117,7 @@ func TestCallsAndResponses(t *testing.T) {
 	}
 }
 
-// TestContentsResponseFields checks the fields beside a result: the error that follows a partial result, and the note
+// TestContentsResponseFields checks the fields next to a result: the error that follows a partial result, and the note
 // about text from strangers. Both can be decoded again.
 func TestContentsResponseFields(t *testing.T) {
 	result := json.RawMessage(`"line one"`)

@@ -1,5 +1,5 @@
 // Package stream streams a run to a client from the run's stored events, in the client's protocol. Each event is sent
-// once and in order, whichever process moves the run and wherever the client resumes.
+// once and in order, whichever process advances the run and wherever the client resumes.
 package stream
 
 import (

@@ -1,4 +1,4 @@
-// Package acts is the bundle for functions that move runs of the operator's agents and execute their calls.
+// Package acts is the bundle for functions that advance runs of the operator's agents and execute their calls.
 package acts
 
 import (

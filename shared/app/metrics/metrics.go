@@ -1,4 +1,4 @@
-// Package metrics is the part that sends metrics of runs, for functions that move runs or decide about them.
+// Package metrics is the part that sends metrics of runs, for functions that advance runs or decide about them.
 package metrics
 
 import (

@@ -1,4 +1,4 @@
-// Package traces is the part that sends OpenTelemetry traces of runs, for functions that move runs.
+// Package traces is the part that sends OpenTelemetry traces of runs, for functions that advance runs.
 package traces
 
 import (

@@ -9,7 +9,7 @@ import (
 )
 
 // Eval evaluates the agent with the cases in a folder, as package eval describes. It fails the test with the table of
-// the results if a case does not pass or a file has a mistake. No tool is called, except those in run.Reads. With a
+// the results if a case does not pass or a file has a mistake. No tool is called, except those in options.Reads. With a
 // [Script] or a [Replay], the conversations are held one after the other, in the order of the cases.
 func Eval(t testing.TB, dir string, agent countersign.Options, run eval.Options) *eval.Report {
 	t.Helper()

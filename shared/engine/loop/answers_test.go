@@ -102,8 +102,8 @@ func killedWithClient(t *testing.T, w *env, n int, after bool,
 	return v
 }
 
-// TestWriteOnKilledAtCommit kills the process at each commit of a run whose user writes on and leaves an earlier run's
-// call. Whatever is lost, the earlier run waits no longer than its call's own time.
+// TestWriteOnKilledAtCommit kills the process at each commit of a run whose user sends another message and leaves an
+// earlier run's call. Whatever is lost, the earlier run waits no longer than its call's own time.
 func TestWriteOnKilledAtCommit(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for _, after := range []bool{false, true} {

@@ -119,7 +119,7 @@ func TestBudgetLimits(t *testing.T) {
 	})
 }
 
-// spend moves the run to its end in several processes (the first one may die) and approves every waiting call.
+// spend advances the run to its end in several processes (the first one may die) and approves every waiting call.
 func (w *env) spend(t *testing.T) (died bool) {
 	start := loop.StartRequest{UID: "ana", Key: "k1", BodyHash: "h"}
 	for range 20 {

@@ -60,7 +60,7 @@ var tellBob = map[string]any{"to": []string{"bob@x.org"}, "text": "ten"}
 
 var toMake = script.Turn{Calls: []script.Call{{Name: "make", Args: tellBob}}}
 
-// makes starts a run that makes something, and moves it until it waits or ends.
+// makes starts a run that makes something, and advances it until it waits or ends.
 func makes(t *testing.T, w *env, then ...script.Turn) (runID string) {
 	t.Helper()
 	w.model.Then(append([]script.Turn{toMake}, then...)...)

@@ -54,7 +54,7 @@ type env struct {
 	slow time.Duration // the duration of an effect
 
 	mu      sync.Mutex
-	naps    []nap // the keepers that wait for the test's clock
+	naps    []nap // the heartbeats that wait for the test's clock
 	queue   []string
 	effects []string // the effects that the provider carried out
 	next    []string // the provider's next answers: ok, ambiguous, lost, transient, refuse, reauth

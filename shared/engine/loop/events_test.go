@@ -184,7 +184,7 @@ func (d *quick) Publish(ctx context.Context, notices ...event.Event) error {
 }
 
 // TestNotificationsReleaseRun approves a call before the notification about it is recorded. The process that receives
-// the resume can move the run at once, and the notification about the decision is sent too.
+// the resume can advance the run at once, and the notification about the decision is sent too.
 func TestNotificationsReleaseRun(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		w := newEnv(t)

@@ -27,13 +27,13 @@ import (
 // beat is the interval at which a lease is renewed.
 const beat = 20 * time.Second
 
-// nap is a keeper's wait for the test's clock.
+// nap is a heartbeat's wait for the test's clock.
 type nap struct {
 	until time.Time
 	over  chan struct{}
 }
 
-// sleep returns at once from the short wait between two attempts. A keeper's wait lasts until the test's clock has
+// sleep returns at once from the short wait between two attempts. A heartbeat's wait lasts until the test's clock has
 // moved on.
 func (w *env) sleep(ctx context.Context, d time.Duration) error {
 	if d < beat {
@@ -54,7 +54,7 @@ func (w *env) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// asleep waits until the keeper has nothing to do before the clock moves on.
+// asleep waits until the heartbeat has nothing to do before the clock moves on.
 func (w *env) asleep(ctx context.Context) {
 	w.t.Helper()
 	await.That(w.t, "somebody keeps the lease", func() bool {
@@ -144,7 +144,7 @@ func renewsItsLease(t *testing.T, open func(testing.TB) *env) {
 		t.Errorf("300 seconds cost %+v", kept)
 	}
 	if after := count.Take(); after.Commit.Trips != 2 || after.Get.Trips != 0 {
-		t.Errorf("the outcome and the end cost %+v: they were not decided on what the keeper has committed", after)
+		t.Errorf("the outcome and the end cost %+v: they were not decided on what the heartbeat has committed", after)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestLeaseNotRenewedInShortStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEnv(t)
 		w.long(true, func(context.Context, tool.Call) error {
-			synctest.Wait() // a keeper of the lease would sleep now
+			synctest.Wait() // the lease's heartbeat would sleep now
 			if len(w.naps) != 0 {
 				t.Error("somebody keeps its lease")
 			}
@@ -414,7 +414,7 @@ func TestLeaseRenewalDuringOutage(t *testing.T) {
 	}
 }
 
-// stopped is a process whose keeper does not run until goOn is called.
+// stopped is a process whose heartbeat does not run until goOn is called.
 func stopped(w *env) (goOn func()) {
 	gate := make(chan struct{})
 	w.loop.Sleep = func(ctx context.Context, d time.Duration) error {

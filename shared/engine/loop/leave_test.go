@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestAdvanceAfterCallerLeaves cancels the context of the caller that moves a run, in each kind of step. The step in
+// TestAdvanceAfterCallerLeaves cancels the context of the caller that advances a run, in each kind of step. The step in
 // progress is finished or repeated, nothing is done twice, no time of a lease is lost, and the run ends in the same way
 // as without the cancellation.
 func TestAdvanceAfterCallerLeaves(t *testing.T) {

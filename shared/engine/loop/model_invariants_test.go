@@ -389,7 +389,7 @@ func (c *commit) givenUp(r *watched, doc run.Run, a *run.Action, e run.Event) {
 }
 
 // answered checks the end of a call that waits for its client. An answer is accepted in time. The call is given up when
-// its time is up, its user writes on, or the run is over.
+// its time is up, its user sends another message, or the run is over.
 func (c *commit) answered(r *watched, doc run.Run, a *run.Action, e run.Event) {
 	late, over := !e.At.Before(a.ExpiresAt), r.state.Cancelled || !e.At.Before(doc.Deadline)
 	why := e.Finished.Error

@@ -12,7 +12,7 @@ import (
 )
 
 // TestQuarantineAfterRefusedDecision refuses a decision about a quarantined run that can be read again. The recorded
-// decision does not move the run, so it stays quarantined.
+// decision does not advance the run, so it stays quarantined.
 func TestQuarantineAfterRefusedDecision(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)

@@ -216,7 +216,7 @@ func benchmarkSessions(b *testing.B) {
 	b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "sessions/s")
 }
 
-// whole makes a session of the user and moves it to its end.
+// whole makes a session of the user and advances it to its end.
 func (p *proof) whole(uid string) error {
 	v, err := p.planned(uid)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// A run that no process could advance is quarantined ([loop.Postponed]). Often its document cannot be read, so its
+// A run that no process could advance is quarantined ([unit.Postponed]). Often its document cannot be read, so its
 // deletion does without it: the audit log shows whether an effect is in progress, and the paths of the other documents
 // follow from the run's ID.
 

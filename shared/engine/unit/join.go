@@ -9,7 +9,7 @@ import (
 
 // Join returns a transition of another run of the same user. It is committed together with tx: both happen, or neither.
 // It may add events, approvals and audit entries, and change the user's document. It keeps the lease: whichever process
-// gets the other run's resume moves that run. The error is AuthError not_found for a run that is not the user's.
+// gets the other run's resume advances that run. The error is AuthError not_found for a run that is not the user's.
 func (tx *Tx) Join(ctx context.Context, runID string) (*Tx, error) {
 	for _, j := range tx.joined {
 		if j.Run.ID == runID {

@@ -13,7 +13,7 @@ import (
 // probeTime is the maximum time for a host to report its facts after the login.
 const probeTime = 20 * time.Second
 
-// Check logs in to the host, installs the keeper, and returns the host's facts. If the host cannot be reached, the
+// Check logs in to the host, installs the supervisor, and returns the host's facts. If the host cannot be reached, the
 // error comes after the same time as that of Scan. For the other errors, see the package's codes.
 func (p *Pool) Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error), via ...Hop) (
 	supervisor.Facts, error) {

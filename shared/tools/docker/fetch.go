@@ -155,7 +155,7 @@ func previewFetch(a FetchArgs) tool.Preview {
 	return p
 }
 
-// fetchOnce fills the volume. A try after one that broke off starts again, and keeps what that one has completed.
+// fetchOnce fills the volume. A try after an interrupted one starts again, and keeps what that one has completed.
 func (t *tools) fetchOnce(ctx context.Context, c tool.Call, a FetchArgs) (Fetched, error) {
 	e, err := t.engine()
 	if err != nil {
@@ -240,7 +240,7 @@ func (t *tools) roomFor(ctx context.Context, e Engine, c tool.Call, name string)
 	return nil
 }
 
-// settleFetch lets a call that broke off start again. The next try keeps what that call has completed.
+// settleFetch lets an interrupted call start again. The next try keeps what that call has completed.
 func (t *tools) settleFetch(ctx context.Context, c tool.Call, _ FetchArgs) (tool.Verdict, Fetched, string, error) {
 	e, err := t.engine()
 	if err == nil {

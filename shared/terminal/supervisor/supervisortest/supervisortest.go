@@ -1,5 +1,5 @@
-// Package supervisortest has a test suite for hosts that run commands: real hosts with the script of package keeper,
-// and servers that implement its verbs in another way.
+// Package supervisortest has a test suite for hosts that run commands: real hosts with the script of package
+// supervisor, and servers that implement its verbs in another way.
 package supervisortest
 
 import (

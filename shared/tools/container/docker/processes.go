@@ -43,8 +43,8 @@ func (e *Engine) NewProcess(ctx context.Context, id string, command []string) (p
 }
 
 // Run starts a process and passes on its output until it ends or ctx ends. An engine starts a process only once.
-// Engines answer a second start in different ways (Docker 409, Podman 500), and a start that broke off in the same
-// ways. After any error, the process may therefore be running; [Engine.Look] finds out.
+// Engines answer a second start in different ways (Docker 409, Podman 500), and an interrupted start with the same
+// statuses. After any error, the process may therefore be running; [Engine.Look] finds out.
 func (e *Engine) Run(ctx context.Context, process string, to container.Streams) error {
 	begin, cancel := context.WithTimeout(ctx, e.timeout) // the connection outlives it
 	attached, err := e.streams.ExecAttach(begin, process, client.ExecAttachOptions{})
