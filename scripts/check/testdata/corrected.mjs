@@ -5,7 +5,7 @@ import { accessible, ask, cards, expect, hold, lain, newThread, press, run, sett
 import { ended, rows } from './console/console.mjs';
 
 const both = 'Approve this, reject the earlier one';
-const card = (page, hour) => cards(page).filter({ has: page.locator('dd', { hasText: new RegExp(`, 0?${hour}:00`) }) });
+const card = (page, hour) => cards(page).filter({ has: page.locator('dd', { hasText: new RegExp(` at ${hour}:00`) }) });
 
 await run({
   'a correction replaces the card in one press, in the inbox': async (page) => {
@@ -17,14 +17,21 @@ await run({
     await settled('two cards wait', async () => (await cards(page).count()) === 2);
     await view(page, 'Inbox');
     await page.getByText('A newer card of this conversation may replace this one:').waitFor();
+    expect('both name the time as the cards do', (await page.locator('card-others p').allInnerTexts()).join()
+      .match(/\(Starts: \w+, \w+ \d+, \d+ at 1[01]:00\sAM \(UTC\)\)/g)?.length === 2);
     await page.getByText('An earlier card of this conversation still waits:').waitFor();
     await accessible(page, 'two cards of which one corrects the other');
     await shot(page, 'corrected');
     await page.locator('card-others a').first().click();
     await settled('the link leads to the other card',
       () => page.evaluate(() => document.activeElement?.matches('.card:nth-child(1), li:nth-child(2) > .card')));
+    const earlier = card(page, 10);
+    await earlier.getByText('Add a comment').click();
+    await earlier.getByLabel('Comment').fill('Not without Bob');
     await lain(page);
     await press(page.getByRole('button', { name: both }));
+    await page.getByRole('dialog').getByText('Not without Bob').waitFor(); // it would go to nobody
+    await page.getByRole('button', { name: 'Confirm as shown' }).click();
     await settled('no card waits', async () => (await cards(page).count()) === 0);
     await rows(page, 'completed').waitFor();
     await page.getByRole('link', { name: /standup/i }).first().click();

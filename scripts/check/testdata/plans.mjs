@@ -201,6 +201,41 @@ await run({
       && (await sent(resolve)).at(-1).decision === 'refine');
     await settled('then they are gone', async () => (await words.inputValue()) === '');
   },
+  'what is unticked, asked for or edited is not lost with a request for another plan': async (page) => {
+    const [g1, g2] = ['g1', 'g2'].map((g) => page.getByLabel(`May create at most 2 issues (${g}).`));
+    const every = page.getByLabel('Ask me about every change to this plan');
+    await put('AWAITING_CONFIRMATION', { approvals: [approval('e'.repeat(64))] });
+    await page.reload();
+    await g1.uncheck();
+    await every.check();
+    await lain(page);
+    await press(cards(page).getByRole('button', { name: 'Edit before approving' }));
+    await cards(page).getByLabel('Goal').fill('The link works on phones.');
+    await page.getByLabel('What should be different?').fill('Do the tests first');
+    const before = (await sent(resolve)).length;
+    const another = page.getByRole('button', { name: 'Ask for another plan' });
+    await press(another);
+    const asks = page.getByRole('dialog');
+    await asks.getByRole('heading', { name: 'Ask without your changes?' }).waitFor();
+    await accessible(page, 'changes that were not sent');
+    await asks.getByRole('button', { name: 'Go back' }).click();
+    expect('the change is still there',
+      (await cards(page).getByLabel('Goal').inputValue()) === 'The link works on phones.'
+      && (await sent(resolve)).length === before);
+    await page.getByRole('button', { name: 'Back', exact: true }).click();
+    await lain(page);
+    await put('AWAITING_CONFIRMATION', { approvals: [approval('f'.repeat(64))] });
+    await press(another);
+    await settled('it is sent', async () => (await sent(resolve)).length === before + 1);
+    await page.locator(`[data-version$="${'f'.repeat(16)}"]`).waitFor();
+    expect('the next plan has the grant unticked and every change asked about',
+      !(await g1.isChecked()) && await g2.isChecked() && await every.isChecked());
+    expect('and its button says so',
+      (await page.getByRole('button', { name: /^Confirm plan/ }).textContent()) ===
+      'Confirm plan: it may create at most 2 issues (g2)');
+    await g1.check();
+    await every.uncheck();
+  },
   'an unticked grant is left out of what is confirmed': async (page) => {
     const next = approval('b'.repeat(64));
     next.preview.fields.splice(1, 0, { label: 'Change', value: `Changed (title): ${evil}` },
@@ -242,8 +277,8 @@ await run({
     await lain(page);
     await yes.focus();
     await page.keyboard.press('Enter');
-    await settled('it is confirmed', async () => (await sent(resolve)).length === 3);
-    const body = (await sent(resolve))[2];
+    await settled('it is confirmed', async () => (await sent(resolve)).at(-1).decision === 'approve_with_edits');
+    const body = (await sent(resolve)).at(-1);
     expect('with every change asked about', body.strict === true && !('strict' in (await sent(resolve))[0]));
     expect('exactly the shown plan is confirmed, without that grant',
       body.decision === 'approve_with_edits' && body.argsHash === 'b'.repeat(64)

@@ -16,7 +16,7 @@ import { inWords, ownClock, warned } from './widget/clock.js';
 import { edits } from './session.js';
 import { moved, still } from './still.js';
 import { clocked } from './time.js';
-import { commentBox, passOver } from './unsent.js';
+import { commentBox, commentOn, passOver, unsaid } from './unsent.js';
 import { showUnsent } from './waits.js';
 import { choice, decided, found, reached, toolIcon, toolName, undoWithin } from './words.js';
 
@@ -94,7 +94,8 @@ export function card(a, done, wait = 0) {
     const late = outbox.unsent(a.approvalId) && 'This expired before your decision could be sent. Nothing was done.';
     outbox.drop(a.approvalId);
     body.querySelector('.unsent')?.remove();
-    trouble(error, new Error(late || 'This has expired. Nothing was done.'));
+    const words = unsaid(passed('approve_once'));
+    trouble(error, new Error(`${late || 'This has expired. Nothing was done.'}${words}`));
     say(`Expired, nothing was done: ${title}.`);
     changed();
   }
@@ -108,7 +109,8 @@ export function card(a, done, wait = 0) {
       sure.focus();
       return;
     }
-    if (!(await passOver(decision, passed(decision))) || !node.isConnected) return;
+    const lost = decision === 'refine' && editing && edits.get(version(a)) !== undefined;
+    if (!(await passOver(decision, passed(decision, rejects), lost)) || !node.isConnected) return;
     const strict = decision.startsWith('approve') && plan?.strict || undefined;
     const { approvalId, argsHash } = a;
     const body = {
@@ -134,7 +136,7 @@ export function card(a, done, wait = 0) {
   // taken shows the result of a decision that the server has accepted.
   function taken(run, { decision, rejects }) {
     edits.set(version(a), undefined);
-    (plan ?? list)?.forget();
+    plan ? plan.forget(decision) : list?.forget();
     comment.typed.forget();
     const until = run.actions?.find((x) => x.approvalId === a.approvalId)?.heldUntil;
     say(decided[decision], rejects ? 'The earlier request is rejected.' : '', undoWithin(until));
@@ -150,9 +152,10 @@ export function card(a, done, wait = 0) {
     showUnsent(kept, { buttons, parts: [buttons, plan?.every, plan?.other, comment.node], chip, error, taken, back });
   }
 
-  // passed returns the user's words that a decision would ignore. A comment is sent to the agent only with a rejection.
-  const passed = (decision) => [decision !== 'refine' ? plan?.words ?? '' : '',
-    /^approve|refine/.test(decision) ? comment.typed.words : ''].filter(Boolean);
+  // passed returns the user's words that a decision would ignore. A comment is sent to the agent only with a rejection
+  // of its own card, and not with that of an earlier one.
+  const passed = (decision, rejects = []) => [decision !== 'refine' ? plan?.words ?? '' : '',
+    /^approve|refine/.test(decision) ? comment.typed.words : '', ...rejects.map(commentOn)].filter(Boolean);
 
   /** @type {Editor|undefined} */ let editing;
   let leaveEdit = () => {};

@@ -3,6 +3,7 @@
 import { button, el } from './dom.js';
 import { onPending } from './pending.js';
 import { when } from './time.js';
+import { inWords } from './widget/clock.js';
 
 /** waitingOf returns the approval's earlier cards that still wait, as far as known. */
 const waitingOf = (a, known) => (a.insteadOf ?? []).filter((e) => !known.loaded || known.more
@@ -48,7 +49,7 @@ function line(a, other, known, words) {
 /** differs returns the first value that differs in another card. */
 function differs(a, other) {
   const shown = (f) => a.preview?.fields?.find((own) => own.label === f.label)?.value;
-  const field = other?.preview?.fields?.find((f) => shown(f) !== undefined && shown(f) !== f.value);
+  const field = inWords(other?.preview)?.fields?.find((f) => shown(f) !== undefined && shown(f) !== f.value);
   if (!field) return '';
   const value = field.value.length > 80 ? `${field.value.slice(0, 80)}…` : field.value;
   return ` (${field.label}: ${value})`;

@@ -29,7 +29,7 @@ export class PlanParts {
   /** @param {any} a an approval of kind plan @param {(words: string, used: Element) => void} refine */
   constructor(a, refine) {
     this.a = a;
-    this.#strict = this.#tick(!!drafts.get(this.#slot('strict')));
+    this.#strict = this.#tick(!!drafts.get(`strict-${a.runId}`)); // these too are of the whole session
     const box = /** @type {HTMLTextAreaElement} */ (el('textarea', { rows: 2, maxlength: 2000 }));
     this.#words = new Typed(box, `refine-${a.runId}`); // of the whole session: the next revision shows them too
     this.every = el('label', { class: 'check' }, this.#strict,
@@ -50,17 +50,14 @@ export class PlanParts {
   /** asked waits for the answer to a request for another plan. @template T @param {Promise<T>} answer */
   asked = (answer) => this.#words.sent(answer);
 
-  // slot names what is stored for this version of the card, until it is decided.
-  #slot = (what) => `${what}-${this.a.approvalId}.${String(this.a.argsHash).slice(0, 16)}`;
-
   // tick makes a checkbox that remembers its state.
   #tick(checked) {
     const box = /** @type {HTMLInputElement} */ (el('input', { type: 'checkbox' }));
     box.checked = checked;
     box.addEventListener('change', () => {
-      const off = [...this.#boxes.keys()].filter((id) => this.#off(id));
-      drafts.set(this.#slot('off'), off.length ? off : undefined);
-      drafts.set(this.#slot('strict'), this.#strict.checked || undefined);
+      const off = this.#fields.filter((f) => this.#off(this.#grant(f)?.id)).map((f) => this.#named(f));
+      drafts.set(`off-${this.a.runId}`, off.length ? off : undefined);
+      drafts.set(`strict-${this.a.runId}`, this.#strict.checked || undefined);
     });
     return box;
   }
@@ -113,9 +110,15 @@ export class PlanParts {
     return (this.a.args?.grants ?? [])[at];
   }
 
-  /** forget drops what was typed and ticked, after it was sent. */
-  forget() {
-    for (const what of ['off', 'strict']) drafts.set(this.#slot(what), undefined);
+  // named tells a grant's field from others in every revision: its words, and which one it is of equal ones.
+  #named(field) {
+    const equal = this.#fields.filter((f) => this.#grant(f) && f.value === field.value);
+    return `${equal.indexOf(field)} ${field.value}`;
+  }
+
+  /** forget drops what was typed, after it was sent. Another plan keeps the ticks. @param {string} decision */
+  forget(decision) {
+    if (decision !== 'refine') for (const what of ['off', 'strict']) drafts.set(`${what}-${this.a.runId}`, undefined);
     this.#words.forget();
   }
 
@@ -126,7 +129,7 @@ export class PlanParts {
   box(field) {
     const id = this.#grant(field)?.id;
     if (!id || !this.a.decisions?.includes('approve_with_edits')) return undefined;
-    const box = this.#tick(!drafts.get(this.#slot('off'))?.includes(id));
+    const box = this.#tick(!drafts.get(`off-${this.a.runId}`)?.includes(this.#named(field)));
     this.#boxes.set(id, box);
     return el('label', { class: 'check' }, box, el('span', {}, field.value));
   }

@@ -11,13 +11,22 @@ const effects = {
 };
 const asShown = 'They change nothing: what you confirm is done exactly as the card shows it.';
 
+const quoted = (words) => words.map((w) => `“${w.length > 300 ? `${w.slice(0, 300)}…` : w}”`).join(' and ');
+
+/** unsaid names the words that a card was not able to send. @param {string[]} words */
+export const unsaid = (words) => (words.length ? ` Your words were not sent: ${quoted(words)}.` : '');
+
 /**
  * passOver asks the user whether a decision may ignore their words. Without words it does not ask.
- * @param {string} decision @param {string[]} words @returns {Promise<boolean>} whether to continue
+ * @param {string} decision @param {string[]} words @param {boolean} [changes] whether it drops changes to the card's
+ * fields @returns {Promise<boolean>} whether to continue
  */
-export async function passOver(decision, words) {
+export async function passOver(decision, words, changes) {
+  if (changes) return confirm('Ask without your changes?', 'You changed fields of this plan. '
+    + 'The changes are dropped. To keep them, go back and approve them, or say them in words.'
+    + (words.length ? ` The comment ${quoted(words)} is dropped too.` : ''), yes.refine, 'Go back');
   if (!words.length) return true;
-  const said = words.map((w) => `“${w.length > 300 ? `${w.slice(0, 300)}…` : w}”`).join(' and ');
+  const said = quoted(words);
   return confirm(titles[decision] ?? 'Confirm without this change?',
     `You wrote ${said}. ${effects[decision] ?? asShown}`, yes[decision] ?? 'Confirm as shown', 'Go back');
 }
@@ -58,13 +67,18 @@ export class Typed {
   }
 }
 
+const slotOf = (approvalId) => `comment-${approvalId}`;
+
+/** commentOn returns the comment that was typed beside a card, and not sent. @param {string} approvalId */
+export const commentOn = (approvalId) => String(drafts.get(slotOf(approvalId)) ?? '').trim();
+
 /**
  * commentBox makes a card's field for a comment. It is open if it has one.
  * @param {any} a an approval as the API returns it
  */
 export function commentBox(a) {
   const box = /** @type {HTMLInputElement} */ (el('input', { type: 'text', maxlength: 2000, autocomplete: 'off' }));
-  const typed = new Typed(box, `comment-${a.approvalId}`);
+  const typed = new Typed(box, slotOf(a.approvalId));
   const node = el('details', { class: 'comment', open: typed.words !== '' }, el('summary', {}, 'Add a comment'),
     el('label', {}, 'Comment', box));
   return { typed, node };

@@ -2870,7 +2870,7 @@ function line(a, other2, known6, words3) {
 }
 function differs(a, other2) {
   const shown4 = (f) => a.preview?.fields?.find((own4) => own4.label === f.label)?.value;
-  const field3 = other2?.preview?.fields?.find((f) => shown4(f) !== void 0 && shown4(f) !== f.value);
+  const field3 = inWords(other2?.preview)?.fields?.find((f) => shown4(f) !== void 0 && shown4(f) !== f.value);
   if (!field3) return "";
   const value = field3.value.length > 80 ? `${field3.value.slice(0, 80)}…` : field3.value;
   return ` (${field3.label}: ${value})`;
@@ -3037,9 +3037,12 @@ var effects = {
   refine: "The comment is dropped. To send it, go back and add it to what should be different."
 };
 var asShown = "They change nothing: what you confirm is done exactly as the card shows it.";
-async function passOver(decision, words3) {
+var quoted = (words3) => words3.map((w) => `“${w.length > 300 ? `${w.slice(0, 300)}…` : w}”`).join(" and ");
+var unsaid2 = (words3) => words3.length ? ` Your words were not sent: ${quoted(words3)}.` : "";
+async function passOver(decision, words3, changes3) {
+  if (changes3) return confirm("Ask without your changes?", "You changed fields of this plan. The changes are dropped. To keep them, go back and approve them, or say them in words." + (words3.length ? ` The comment ${quoted(words3)} is dropped too.` : ""), yes.refine, "Go back");
   if (!words3.length) return true;
-  const said3 = words3.map((w) => `“${w.length > 300 ? `${w.slice(0, 300)}…` : w}”`).join(" and ");
+  const said3 = quoted(words3);
   return confirm(
     titles[decision] ?? "Confirm without this change?",
     `You wrote ${said3}. ${effects[decision] ?? asShown}`,
@@ -3077,12 +3080,14 @@ var Typed = class {
     this.box.value = "";
   }
 };
+var slotOf = (approvalId) => `comment-${approvalId}`;
+var commentOn = (approvalId) => String(drafts.get(slotOf(approvalId)) ?? "").trim();
 function commentBox(a) {
   const box = (
     /** @type {HTMLInputElement} */
     el("input", { type: "text", maxlength: 2e3, autocomplete: "off" })
   );
-  const typed = new Typed(box, `comment-${a.approvalId}`);
+  const typed = new Typed(box, slotOf(a.approvalId));
   const node = el(
     "details",
     { class: "comment", open: typed.words !== "" },
@@ -3114,7 +3119,7 @@ var PlanParts = class {
   /** @param {any} a an approval of kind plan @param {(words: string, used: Element) => void} refine */
   constructor(a, refine) {
     this.a = a;
-    this.#strict = this.#tick(!!drafts.get(this.#slot("strict")));
+    this.#strict = this.#tick(!!drafts.get(`strict-${a.runId}`));
     const box = (
       /** @type {HTMLTextAreaElement} */
       el("textarea", { rows: 2, maxlength: 2e3 })
@@ -3146,8 +3151,6 @@ var PlanParts = class {
   }
   /** asked waits for the answer to a request for another plan. @template T @param {Promise<T>} answer */
   asked = (answer2) => this.#words.sent(answer2);
-  // slot names what is stored for this version of the card, until it is decided.
-  #slot = (what) => `${what}-${this.a.approvalId}.${String(this.a.argsHash).slice(0, 16)}`;
   // tick makes a checkbox that remembers its state.
   #tick(checked) {
     const box = (
@@ -3156,9 +3159,9 @@ var PlanParts = class {
     );
     box.checked = checked;
     box.addEventListener("change", () => {
-      const off2 = [...this.#boxes.keys()].filter((id3) => this.#off(id3));
-      drafts.set(this.#slot("off"), off2.length ? off2 : void 0);
-      drafts.set(this.#slot("strict"), this.#strict.checked || void 0);
+      const off2 = this.#fields.filter((f) => this.#off(this.#grant(f)?.id)).map((f) => this.#named(f));
+      drafts.set(`off-${this.a.runId}`, off2.length ? off2 : void 0);
+      drafts.set(`strict-${this.a.runId}`, this.#strict.checked || void 0);
     });
     return box;
   }
@@ -3207,9 +3210,14 @@ var PlanParts = class {
     const at2 = this.#fields.filter((f) => f.label.startsWith(granted)).indexOf(field3);
     return (this.a.args?.grants ?? [])[at2];
   }
-  /** forget drops what was typed and ticked, after it was sent. */
-  forget() {
-    for (const what of ["off", "strict"]) drafts.set(this.#slot(what), void 0);
+  // named tells a grant's field from others in every revision: its words, and which one it is of equal ones.
+  #named(field3) {
+    const equal = this.#fields.filter((f) => this.#grant(f) && f.value === field3.value);
+    return `${equal.indexOf(field3)} ${field3.value}`;
+  }
+  /** forget drops what was typed, after it was sent. Another plan keeps the ticks. @param {string} decision */
+  forget(decision) {
+    if (decision !== "refine") for (const what of ["off", "strict"]) drafts.set(`${what}-${this.a.runId}`, void 0);
     this.#words.forget();
   }
   /**
@@ -3219,7 +3227,7 @@ var PlanParts = class {
   box(field3) {
     const id3 = this.#grant(field3)?.id;
     if (!id3 || !this.a.decisions?.includes("approve_with_edits")) return void 0;
-    const box = this.#tick(!drafts.get(this.#slot("off"))?.includes(id3));
+    const box = this.#tick(!drafts.get(`off-${this.a.runId}`)?.includes(this.#named(field3)));
     this.#boxes.set(id3, box);
     return el("label", { class: "check" }, box, el("span", {}, field3.value));
   }
@@ -3393,7 +3401,8 @@ function card(a, done, wait = 0) {
     const late = unsent(a.approvalId) && "This expired before your decision could be sent. Nothing was done.";
     drop(a.approvalId);
     body.querySelector(".unsent")?.remove();
-    trouble(error, new Error(late || "This has expired. Nothing was done."));
+    const words3 = unsaid2(passed("approve_once"));
+    trouble(error, new Error(`${late || "This has expired. Nothing was done."}${words3}`));
     say(`Expired, nothing was done: ${title2}.`);
     changed();
   }
@@ -3407,7 +3416,8 @@ function card(a, done, wait = 0) {
       sure.focus();
       return;
     }
-    if (!await passOver(decision, passed(decision)) || !node.isConnected) return;
+    const lost2 = decision === "refine" && editing && edits.get(version(a)) !== void 0;
+    if (!await passOver(decision, passed(decision, rejects), lost2) || !node.isConnected) return;
     const strict = decision.startsWith("approve") && plan?.strict || void 0;
     const { approvalId, argsHash } = a;
     const body2 = {
@@ -3440,7 +3450,7 @@ function card(a, done, wait = 0) {
   }
   function taken(run, { decision, rejects }) {
     edits.set(version(a), void 0);
-    (plan ?? list2)?.forget();
+    plan ? plan.forget(decision) : list2?.forget();
     comment.typed.forget();
     const until = run.actions?.find((x) => x.approvalId === a.approvalId)?.heldUntil;
     say(decided[decision], rejects ? "The earlier request is rejected." : "", undoWithin(until));
@@ -3453,9 +3463,10 @@ function card(a, done, wait = 0) {
     const back = () => edits.set(version(a), kept2.body.editedArgs);
     showUnsent(kept2, { buttons, parts: [buttons, plan?.every, plan?.other, comment.node], chip, error, taken, back });
   }
-  const passed = (decision) => [
+  const passed = (decision, rejects = []) => [
     decision !== "refine" ? plan?.words ?? "" : "",
-    /^approve|refine/.test(decision) ? comment.typed.words : ""
+    /^approve|refine/.test(decision) ? comment.typed.words : "",
+    ...rejects.map(commentOn)
   ].filter(Boolean);
   let editing;
   let leaveEdit = () => {
