@@ -97,6 +97,53 @@ func TestThreadsAreFound(t *testing.T) {
 	}
 }
 
+// TestThreadsAreFoundAsPeopleType searches over HTTP with other letters, quotes and hyphens than a conversation has.
+func TestThreadsAreFoundAsPeopleType(t *testing.T) {
+	w := newEnv(t)
+	for prompt, queries := range map[string][]string{
+		"Straßenliste für Łukasz und Søren": {"strassenliste", "STRASSENLISTE", "lukasz", "Soren FUR"},
+		"Ana’s “Æther” co‑op – plan":        {"ana's", `"aether" plan`, "“Ana’s", "co-op"},
+		"Οδός Αριστοτέλους 5":               {"ΟΔΟΣ", "αριστοτελουσ 5"},
+		"Soft\u00adhyphen demo\u200bplan":   {"softhyphen", "demoplan"},
+		"İstanbul ışık":                     {"istanbul", "isik", "IŞIK"},
+		"👍🏽 🎉 fertig":                       {"👍", "🎉 FERTIG"},
+		"दिल्ली में बैठक":                   {"दिल्ली", "बैठक"},
+		"مُحَمَّد في القاهرة":               {"محمد"},
+		"ﬁle of ＡＮＡ":                        {"file ana"},
+		strings.Repeat("会議の議事録を送る", 9):      {strings.Repeat("会議の議事録を送る", 9)},
+	} {
+		w.model.Then(script.Turn{Text: "Gern."})
+		id, _ := w.begins("ana", prompt)
+		w.begins("eve", prompt)
+		for _, q := range queries {
+			a := w.send("GET", "/api/agent/threads?"+url.Values{"q": {q}}.Encode(), "ana", "")
+			if a.at("threads", "0", "threadId") != id || a.at("threads", "1", "threadId") != "" {
+				t.Errorf("%q does not find %q: %s %s", q, prompt, a.Status, a.body)
+			}
+		}
+	}
+}
+
+// TestThreadsAreFoundByComment searches for words beside a decision.
+func TestThreadsAreFoundByComment(t *testing.T) {
+	w := newEnv(t)
+	w.asks("At ten.")
+	id, runID := w.begins("ana", "Write to Bob")
+	run := w.send("GET", "/api/agent/runs/"+runID, "ana", "")
+	w.model.Then(script.Turn{Text: "All right."})
+	body, err := json.Marshal(map[string]string{"approvalId": run.at("approvals", "0", "approvalId"),
+		"decision": "reject", "comment": "Not before Pentecost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := w.send("POST", "/api/agent/approvals/resolve", "ana", string(body)); a.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s", a.Status, a.body)
+	}
+	if a := w.send("GET", "/api/agent/threads?q=PENTECOST", "ana", ""); a.at("threads", "0", "threadId") != id {
+		t.Errorf("%s %s", a.Status, a.body)
+	}
+}
+
 // TestThreadsAreNotFound sends invalid searches and checks that the error names the parameter.
 func TestThreadsAreNotFound(t *testing.T) {
 	w := newEnv(t)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -43,7 +44,7 @@ func getThreads(r *request) (any, error) {
 	}{ok{true}, threads, next}, nil
 }
 
-// maxWords is the maximum length of a search text, in bytes.
+// maxWords is the maximum length of a search text, in characters.
 const maxWords = 200
 
 // search reads the filter for conversations from the query.
@@ -62,8 +63,8 @@ func (r *request) search() (s records.Search, err error) {
 // words reads the search text.
 func (r *request) words() (string, error) {
 	words := strings.TrimSpace(r.URL.Query().Get("q"))
-	if len(words) > maxWords {
-		return "", fault.Invalid("q", "%d bytes; the limit is %d", len(words), maxWords)
+	if n := utf8.RuneCountInString(words); n > maxWords {
+		return "", fault.Invalid("q", "%d characters; the limit is %d", n, maxWords)
 	}
 	return words, nil
 }

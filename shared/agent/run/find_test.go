@@ -18,12 +18,30 @@ func TestHas(t *testing.T) {
 	}
 	thread.Note("ana@example.com", "gmail send", "")
 	for query, want := range map[string]bool{
-		"muller": true, "MÜLLER mail": true, "demo zehn": true, "ana@ex": true, "gmail": true, "": true,
+		"muller": true, "MÜLLER mail": true, "demo zehn": true, "ana@ex": true, "gmail": true, "gmail_send": true,
+		"": true,
 		"unrelated": false, "demo elf": false,
 	} {
-		if got := thread.Has(strings.Fields(run.Folded(query))); got != want {
+		if got := thread.Has(run.SearchWords(query)); got != want {
 			t.Errorf("%q: %v, want %v", query, got, want)
 		}
+	}
+}
+
+// TestHasTheWholeOfALongMessage finds a late word of a long message that is no longer among the newest.
+func TestHasTheWholeOfALongMessage(t *testing.T) {
+	var thread run.Thread
+	for i := range 70 {
+		text := "Hello."
+		if i == 0 {
+			text = strings.Repeat("Grüße aus Köln und Bonn. ", 40) + "Das Kennwort ist Zwetschgenröster."
+		}
+		if _, err := thread.Add(run.Message{Role: run.RoleUser, Text: text}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !thread.Has([]string{"zwetschgenroster"}) || !thread.Has([]string{"koln"}) {
+		t.Error("a word of the oldest message is not found")
 	}
 }
 

@@ -28,7 +28,7 @@ const maxAuditSearch = 300
 func (r *Records) FindAudit(ctx context.Context, uid string, s AuditSearch, cursor string, limit int) (AuditPage,
 	error) {
 	found := AuditPage{Entries: []audit.Entry{}, About: map[string]run.About{}, NextCursor: cursor}
-	words := strings.Fields(run.Folded(s.Words))
+	words := run.SearchWords(s.Words)
 	q := document.AuditWithin(uid, s.From, s.To, searchPage)
 	for read := 0; read < maxAuditSearch; read += searchPage {
 		docs, next, err := r.page(ctx, q, found.NextCursor)
@@ -72,8 +72,7 @@ func wanted(e audit.Entry, about run.About, words []string, state run.Came) bool
 	if state != "" && stateIn(e, about) != state {
 		return false
 	}
-	text := run.Folded(strings.Join(append([]string{strings.ReplaceAll(e.Tool, "_", " "), about.What, about.Where},
-		about.To...), "\n"))
+	text := run.Folded(strings.Join(append([]string{e.Tool, about.What, about.Where}, about.To...), "\n"))
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }
 

@@ -3,7 +3,6 @@ package records
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
@@ -45,7 +44,7 @@ func (r *Records) Find(ctx context.Context, uid string, s Search, cursor string,
 	if err != nil {
 		return nil, "", err
 	}
-	views, words := []ThreadView{}, strings.Fields(run.Folded(s.Words))
+	views, words := []ThreadView{}, run.SearchWords(s.Words)
 	q := document.ThreadsUsed(uid, s.From, s.To, searchPage)
 	for read := 0; read < maxSearch; read += searchPage {
 		docs, next, err := r.page(ctx, q, cursor)
