@@ -19,7 +19,7 @@ func TestHas(t *testing.T) {
 	thread.Note("ana@example.com", "gmail send", "")
 	for query, want := range map[string]bool{
 		"muller": true, "MÜLLER mail": true, "demo zehn": true, "ana@ex": true, "gmail": true, "gmail_send": true,
-		"": true,
+		"":          true,
 		"unrelated": false, "demo elf": false,
 	} {
 		if got := thread.Has(run.SearchWords(query)); got != want {
