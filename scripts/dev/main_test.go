@@ -144,6 +144,30 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
+// TestASuspendedServer checks that the launcher names a suspended server as a possible reason if the port's program
+// accepts a connection and never answers.
+func TestASuspendedServer(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts connections; nothing reads them
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	err = taken(ln.Addr().String())
+	if err == nil || !strings.Contains(err.Error(), "does not answer: if that is a server you suspended with Ctrl-Z") {
+		t.Error(err)
+	}
+}
+
+// TestAnAddressThatIsNone checks that the launcher refuses an invalid address before it compiles.
+func TestAnAddressThatIsNone(t *testing.T) {
+	for _, addr := range []string{"127.0.0.1:abc", "127.0.0.1:99999", "127.0.0.1:-1", "127.0.0.1:",
+		"8080", "127.0.0.1:80 "} {
+		if err := taken(addr); err == nil || !strings.Contains(err.Error(), "is no address to listen on") {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+}
+
 func TestAddress(t *testing.T) {
 	for args, want := range map[string]string{
 		"": "127.0.0.1:8080", "-addr 127.0.0.1:9": "127.0.0.1:9", "--addr=127.0.0.1:9": "127.0.0.1:9",

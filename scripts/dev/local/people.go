@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -82,12 +83,28 @@ var localScopes = []string{"https://www.googleapis.com/auth/gmail.compose",
 	"https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/calendar.events",
 	"https://www.googleapis.com/auth/calendar.events.freebusy"}
 
-var validUID = lazyregexp.New(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
+// The names of local users, without those that a token cannot have (shared/accounts/auth).
+var (
+	validUID   = lazyregexp.New(`^[A-Za-z0-9_.|:@+-]{1,128}$`)
+	invalidUID = lazyregexp.New(`^(\.+|__.*__)$`)
+)
+
+func validPerson(uid, email string) error {
+	switch {
+	case !validUID.MatchString(uid):
+		return errors.New("required: a user name of letters, digits and _ . | : @ + -, and an e-mail address")
+	case invalidUID.MatchString(uid):
+		return errors.New("a user name cannot consist of dots alone, or begin and end with __")
+	case !fakegoogle.ValidAddress(email):
+		return fmt.Errorf("%q is not an e-mail address", email)
+	}
+	return nil
+}
 
 // signedIn stores a local user who signs in, and links their accounts.
 func (s *server) signedIn(uid, email string) error {
-	if !validUID.MatchString(uid) || !fakegoogle.ValidAddress(email) {
-		return errors.New("required: a user name of letters, digits and _ . | : @ + -, and an e-mail address")
+	if err := validPerson(uid, email); err != nil {
+		return err
 	}
 	changed, err := s.people.add(uid, email)
 	if err != nil {
@@ -111,8 +128,14 @@ func (s *server) token(w http.ResponseWriter, r *http.Request) {
 	if err == nil && in.Email == "" {
 		in.Email = issuer.UsualEmail(in.UID)
 	}
-	if err != nil || !validUID.MatchString(in.UID) || !fakegoogle.ValidAddress(in.Email) {
-		http.Error(w, `{"ok":false,"error":{"class":"ValidationError","code":"invalid","message":"{\"uid\",\"email\"} are required"}}`, http.StatusBadRequest)
+	if err == nil {
+		err = validPerson(in.UID, in.Email)
+	}
+	if err != nil {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.WriteHeader(http.StatusBadRequest)
+		writeJSON(w, map[string]any{"ok": false, "error": map[string]string{
+			"class": "ValidationError", "code": "invalid", "message": err.Error()}})
 		return
 	}
 	token, err := s.issuer.Token(in.UID, in.Email, s.env.get("AUTH_AUDIENCE"), time.Hour)
