@@ -99,8 +99,9 @@ const (
 
 // Exec runs a simple command, or several commands joined by |, &&, || and ;. Each must begin with an entry of
 // Options.Commands, and all of its words must be literal. After the entry of a known program, only options that
-// neither run a program nor write a file can follow: "git log" allows git log -5, but not git log --output=FILE. The
-// entry of any other program allows exactly its own words. An entry that ends in "..." allows any further words.
+// neither run a program nor write or send a file can follow: "git log" allows git log -5, but not git log
+// --output=FILE. The entry of any other program allows exactly its own words, and so does one that names an operand of
+// a program that changes something, such as "cp a b". An entry that ends in "..." allows any further words.
 //
 // Exec refuses constructs that need a shell with [ErrCommandDenied], and runs nothing: substitutions, variables,
 // patterns, redirections, assignments, functions, background jobs, and builtins such as eval and cd. It starts no

@@ -45,7 +45,8 @@ func denied(at span, format string, args ...any) error {
 // Allowed are the beginnings of the commands that may run, each as its words: "git log" is the beginning of git log -5,
 // and not of git logger. Only options and operands that are known to be harmless may follow an entry, so "git log" does
 // not allow git log --output=FILE, and "find" does not allow find -fprint FILE. Nothing may follow the entry of an
-// unknown program. Any words may follow an entry whose last word is [Anything].
+// unknown program, or one that names an operand of a program that changes something, such as "cp a b". Any words may
+// follow an entry whose last word is [Anything].
 type Allowed [][]string
 
 // Allow returns the commands that begin with one of the entries, each written as a simple command. The error lists all
@@ -118,31 +119,39 @@ func begins(argv, entry []string) bool {
 }
 
 // surplus returns a word after the first n that could make the program do more than the n words say, or "" if there is
-// none. A program that the tables of read-only commands contain must match them. For another known program, an option
-// must be listed and have no risk. Nothing may follow the words for an unknown program.
+// none. A program that the tables of read-only commands contain must match them, and so must a command whose first n
+// words do. For another known program, an option must be listed and have no risk. Nothing may follow the words for an
+// unknown program, and those that name an operand of a program that changes something.
 func surplus(argv []string, n int) string {
-	if len(argv) == n {
+	if len(argv) == n || reads(argv) {
 		return ""
 	}
-	name := argv[0]
-	if looks := (&Judgment{}).looks(&piece{argv: slices.Clone(argv), fed: true}); looks || isLooker(name) {
-		if looks {
+	name, rest := argv[0], argv[n:]
+	p, ok := programs()[name]
+	verbs := 0
+	if len(argv) > 1 && (!ok || n > 1) {
+		if of, isVerb := programs()[name+"/"+argv[1]]; isVerb {
+			p, ok, verbs = of, n > 1, 1
+		}
+	}
+	named := slices.ContainsFunc(argv[min(1+verbs, n):n], isOperand)
+	switch {
+	case !ok || isLooker(name) || isAmong(verbed+" apt-get", name) || reads(argv[:n]) || onlyLooks(name, argv[1:n]):
+		if ok && onlyLooks(name, argv[1:]) {
 			return ""
 		}
-		return argv[n]
+		return rest[0]
+	case named && verbs == 0 && !inert[name]:
+		return rest[0]
 	}
-	p, ok := programs()[name]
-	if len(argv) > 1 && (!ok || n > 1) {
-		if sub, isSub := programs()[name+"/"+argv[1]]; isSub {
-			p, ok = sub, n > 1
-		}
-	}
-	if !ok {
-		return argv[n]
-	}
-	rest := argv[n:]
 	if i := p.unknown(rest); i >= 0 {
 		return rest[i]
+	}
+	if i := slices.IndexFunc(rest, func(a string) bool { return runsMore(name, a, named) }); verbs > 0 && i >= 0 {
+		return rest[i]
+	}
+	if at := carrier(name, argv); at >= n {
+		return argv[at]
 	}
 	for _, r := range risksOf()[name] {
 		if len(r.with) > 0 && r.fits(name, argv[1:]) && !r.fits(name, argv[1:n]) {
@@ -150,6 +159,27 @@ func surplus(argv []string, n int) string {
 		}
 	}
 	return ""
+}
+
+// inert are known programs that change nothing with their listed options, but are in no table of read-only commands.
+var inert = words("jq ping traceroute tracepath dig host nslookup test sleep which gofmt")
+
+// reads reports whether a command only reads.
+func reads(argv []string) bool {
+	return (&Judgment{}).looks(&piece{argv: slices.Clone(argv), fed: true})
+}
+
+func isOperand(a string) bool { return !strings.HasPrefix(a, "-") }
+
+// runsMore reports whether an argument makes a verb of go or git run more than the verb says: a package from elsewhere,
+// or another one than the named, and a format in which git verifies signatures, which has gpg run.
+func runsMore(name, a string, named bool) bool {
+	if name == "go" {
+		return isOperand(a) && (strings.Contains(a, "@") || strings.HasPrefix(a, "/") ||
+			named && strings.ContainsAny(a, "./") || slices.Contains(strings.Split(a, "/"), ".."))
+	}
+	option, value, _ := strings.Cut(a, "=")
+	return isAmong("--format --pretty", option) && !isPretty(value)
 }
 
 // String lists the entries.

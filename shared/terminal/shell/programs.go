@@ -48,7 +48,7 @@ func parsePrograms(text string) map[string]program {
 // unknown returns the index of the first unlisted option among the arguments, or -1.
 func (p program) unknown(args []string) int {
 	for i, a := range args {
-		if a == "--" && !p.single {
+		if a == "--" && p.ends(args[:i]) {
 			return -1
 		}
 		if len(a) > 1 && a[0] == '-' && a != "--" && !p.has(a) {
@@ -56,6 +56,33 @@ func (p program) unknown(args []string) int {
 		}
 	}
 	return -1
+}
+
+// unlisted is like unknown for a program with its arguments. tar's first word may be letters without a dash, whose
+// values all follow the word.
+func (p program) unlisted(args []string) int {
+	if path.Base(args[0]) == "tar" && len(args) > 1 && args[1] != "" && args[1][0] != '-' {
+		for _, c := range []byte(args[1]) {
+			if _, known := p.letters[c]; !known {
+				return 0
+			}
+		}
+	}
+	return p.unknown(args[1:])
+}
+
+// ends reports whether -- ends the options that precede it. Behind an option whose value may follow, it can be that
+// value.
+func (p program) ends(before []string) bool {
+	if p.single || len(before) == 0 {
+		return !p.single
+	}
+	last := before[len(before)-1]
+	if len(last) < 2 || last[0] != '-' {
+		return true
+	}
+	next, ok := p.separate(last)
+	return ok && !next && last[1] != '-'
 }
 
 // has reports whether an option is listed.
@@ -95,10 +122,7 @@ func (l *look) opaque(args []string, words []*syntax.Word) {
 		l.warn(place(words[0]), Opaque, "unknown_program", "This program is not a known one; it may run others.")
 		return
 	}
-	if name == "tar" && len(args) > 1 && args[1] != "" && args[1][0] != '-' { // its old form: tar xzf
-		args = slices.Concat([]string{"tar", "-" + args[1]}, args[2:])
-	}
-	if i := p.unknown(args[1:]); i >= 0 {
+	if i := p.unlisted(args); i >= 0 {
 		l.warn(place(words[i+1]), Opaque, "unknown_option",
 			"This option is not a known one; it may run other programs.")
 		return
@@ -173,7 +197,7 @@ func (l *look) program(args []string, words []*syntax.Word) {
 	case name == "sed" && !printsLines(args[1:]):
 		l.warn(at, Opaque, "runs", "A script of sed can run commands and write files.")
 	}
-	if at := carrier(name, args); at > 0 {
+	if at := carrier(name, asWritten(args, words)); at > 0 {
 		l.warn(place(words[at]), Opaque, "runs", "%s", texts["runs"])
 	}
 	if i := textIn(args); i > 0 && textual[name] {
@@ -182,7 +206,8 @@ func (l *look) program(args []string, words []*syntax.Word) {
 }
 
 // carrier returns the index of an operand that decides which programs run: an archive on another machine, which tar has
-// another program read or write, or a file with a package or a unit. It returns 0 if there is none.
+// another program read or write, a file with a package or a unit, or a key in a module that curl loads. It returns 0 if
+// there is none.
 func carrier(name string, args []string) int {
 	var carries func(string) bool
 	switch name {
@@ -196,10 +221,23 @@ func carrier(name string, args []string) int {
 		carries = func(a string) bool { return beginsWith(a, "/,.,~") }
 	case "systemctl":
 		carries = func(a string) bool { return strings.Contains(a, "/") && a[0] != '-' }
+	case "curl":
+		carries = func(a string) bool { return strings.Contains(strings.ToLower(a), "pkcs11:") }
 	default:
 		return 0
 	}
 	return slices.IndexFunc(args[1:], carries) + 1
+}
+
+// asWritten returns the arguments, with the text of those that are not literal, such as ~/x.deb.
+func asWritten(args []string, words []*syntax.Word) []string {
+	all := slices.Clone(args)
+	for i, a := range all {
+		if a == "" {
+			all[i] = words[i].Lit()
+		}
+	}
+	return all
 }
 
 // Configured reports whether a program reads a configuration of its user that can make it do more than its words say,

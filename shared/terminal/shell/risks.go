@@ -146,6 +146,7 @@ destructive tracks: dmesg | -C, -c, --clear, --read-clear
 change overwrites: mv cp install tee ln | | It may overwrite files.
 change overwrites: sort curl wget | -o, -O, --output* | It writes to a file.
 change overwrites: curl | -D, --dump-header*, -c, --cookie-jar*, --trace*, --stderr*, --etag-save*, --hsts*, --alt-svc*, --libcurl*, --remote-name*, --ssl-sessions*, %output* | It writes to a file.
+change sends: curl | -T, -T*, --upload-file*, -F, -F*, --form*, -d, -d*, --data*, --json*, --url-query*, -Q, --quote*, -X POST, -XPOST, --request POST, -X PUT, -XPUT, --request PUT, -X PATCH, -XPATCH, --request PATCH | It sends data to a server.
 change service: systemctl service rc-service launchctl | stop, disable, mask, kill, restart, unload, bootout, remove | It stops or restarts a service.
 
 opaque interpreter: sh bash dash ash zsh ksh mksh fish csh tcsh rbash busybox toybox
@@ -166,7 +167,7 @@ opaque runs: apt apt-get apt-cache apt-mark aptitude | -o*, --option*, -c*, --co
 opaque runs: dpkg | -i, --install, --unpack, --configure, --triggers-only, --root*, --instdir*, --admindir* | It runs the scripts of packages.
 opaque runs: dpkg | --pre-invoke*, --post-invoke*, --status-logger*, --command-fd*
 opaque runs: ip | xdp*, bpf | It loads a program into the kernel.
-opaque runs: ip | netns, netn, vrf, vr, -b, -batch*
+opaque runs: ip | netns, netn, net, vrf, vr, v, -b, -batch*
 opaque runs: iptables ip6tables | -M, --modprobe*
 opaque runs: tcpdump | -z*
 opaque runs: nmap | --script*, -sC, -A
@@ -176,7 +177,7 @@ opaque runs: tar | -T, --files-from*, --rmt-command*, --checkpoint-action*, --to
 opaque runs: sort | --compress-program*
 opaque runs: rsync | -e, -e*, --rsh*, --rsync-path*
 opaque runs: zip | -T, -TT, --test, --unzip-command*
-opaque runs: curl | -K*, --config*, --engine*, --ntlm-wb, pkcs11:*
+opaque runs: curl | -K*, --config*, --engine*, --ntlm-wb, ENG, PROV
 opaque runs: curl | --unix-socket*, --abstract-unix-socket* | The program behind the socket may run others.
 opaque runs: wget | -e*, --execute*, --config*, --use-askpass*
 opaque runs: rpm | --pipe*, --eval*, -E
@@ -244,7 +245,8 @@ var steeringPrefixes = []string{"LD_", "DYLD_", "GIT_", "BASH_FUNC_", "PYTHON", 
 	"npm_config_", "XDG_", "LESS", "SYSTEMD_", "DBUS_", "DPKG_", "OPENSSL_", "NSS_"}
 
 var steeringSuffixes = []string{"_OPTIONS", "_OPTS", "OPT", "OPTS", "PAGER", "EDITOR", "_RSH", "_SSH", "_COMMAND",
-	"_CMD", "_CONFIG", "_CONF", "_HOME", "_PATH", "PATH", "SHELL", "BROWSER", "ASKPASS", "RC", "_PROGRAM"}
+	"_CMD", "CONFIG", "_CONFIG_FILE", "_CONF", "CONF_DIR", "DOTDIR", "_FILENAMES", "_HOME", "LIBDIR", "LIB_DIR",
+	"_MODULES", "_PATH", "PATH", "SHELL", "BROWSER", "ASKPASS", "RC", "_PROGRAM"}
 
 // steers reports whether a variable decides which programs run, or what they load.
 func steers(name string) bool {
