@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -60,6 +61,27 @@ func TestAlwaysAllowNotForLinks(t *testing.T) {
 	}
 }
 
+// TestAReferenceOfGitHubAsks checks the same for what GitHub makes a link, a mention or a reference, and for links that
+// programs on a device open.
+func TestAReferenceOfGitHubAsks(t *testing.T) {
+	w := alwaysAllowed(t)
+	for i, body := range []string{"closes acme/web#12", "Duplicate of #12", "_@eve_", ".@eve", "-@eve", "x/@eve",
+		"eve@a5c3785ed8d6a35868bc169f07e40e889087fd2e", "spotify:track:1", "facetime-audio:x", "news:x"} {
+		if a := w.mailsBob(fmt.Sprintf("%d: look at %s", i, body)); a.Status != "awaiting_confirmation" {
+			t.Errorf("%s is sent unasked: %s", body, a.Body)
+		}
+	}
+}
+
+// coded writes each character of the invitation in a format.
+func coded(format string, as func(rune) any) string {
+	var b strings.Builder
+	for _, r := range invitation {
+		fmt.Fprintf(&b, format, as(r))
+	}
+	return b.String()
+}
+
 // TestDisguisedWordsOfAStrangerAsk checks that an e-mail waits if it has a stranger's words in other letters or
 // encodings.
 func TestDisguisedWordsOfAStrangerAsk(t *testing.T) {
@@ -72,6 +94,14 @@ func TestDisguisedWordsOfAStrangerAsk(t *testing.T) {
 		"leet":        strings.NewReplacer("e", "3", "o", "0", "s", "5").Replace(invitation),
 		"base64":      base64.StdEncoding.EncodeToString([]byte(invitation)),
 		"percent":     url.QueryEscape(invitation),
+		"strokes":     strings.NewReplacer("o", "ø", "t", "ŧ", "d", "đ").Replace(invitation),
+		"currencies":  strings.NewReplacer("e", "€", "s", "₴", "t", "₮").Replace(invitation),
+		"tags":        coded("%s", func(r rune) any { return string(0xe0000 + r) }),
+		"selectors":   "😀" + coded("%s", func(r rune) any { return string(0xe0100 + r - 16) }),
+		"brackets":    coded("[%02x]", func(r rune) any { return r }),
+		"octal":       coded("%o ", func(r rune) any { return r }),
+		"characters":  coded("CHAR(%d)||", func(r rune) any { return r }),
+		"a dump":      "\n" + hex.Dump([]byte(invitation)),
 	} {
 		if a := w.mailsBob(body, read); a.Status != "awaiting_confirmation" {
 			t.Errorf("%s is sent unasked: %s", name, a.Body)

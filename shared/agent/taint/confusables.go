@@ -46,6 +46,35 @@ const lookAlikes = "2 ƨϩᒿꙅꛯꝛ\n" +
 	"y ɣʏυγуүყꭹꮍᶌỿⲩꓬꭚ\U000102b2\U000118c4\U000118dc\U00016f43\n" +
 	"z ζꮓᴢꓜ\U000102f5\U000118c9\U000118c4\U000118e5"
 
+// readAs lists further characters that people read as the letter at the beginning of their line: letters with strokes
+// and hooks, and those of generators of fancy text.
+const readAs = "a ɐɒ∂₳ค\n" +
+	"b ƀɓЪъ฿\n" +
+	"c ©¢ƈȼɕ₵\n" +
+	"d đðɖɗ₫\n" +
+	"e €əɘǝɛɇɜэєз∃∑ξ乇\n" +
+	"f ƒ₣\n" +
+	"g ɠǥ₲\n" +
+	"h ħɦ♄\n" +
+	"i ɨї\n" +
+	"j ɉנ\n" +
+	"k ƙ₭ĸ\n" +
+	"l łɫɭƚℓ£ן\n" +
+	"m ɱ₥๓\n" +
+	"n ŋƞɲɳипηπח₦ก\n" +
+	"o ø°º○◯◎●⬤⊙⊚∅⭕☉✪ө๏ס\n" +
+	"p ƥþ₱ק\n" +
+	"q ʠ\n" +
+	"r ɍɽ®яร\n" +
+	"s ʂȿ§∫₴ร\n" +
+	"t ŧƫƭʈ†⊥₮ț\n" +
+	"u ʉɥц\n" +
+	"v ʌ√ש\n" +
+	"w ωшщ₩ฬ\n" +
+	"x ✕✖\n" +
+	"y ƴɏч¥\n" +
+	"z ƶȥʐ"
+
 // smallCapitals are letters in the order of the alphabet that their names call small capitals. They look like capitals.
 const smallCapitals = "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜᴠᴡ×ʏᴢ"
 
@@ -53,7 +82,7 @@ const smallCapitals = "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘꞯʀꜱᴛᴜ�
 // is not the letter.
 var enclosed = []rune{0x1f150, 0x1f170, 0x1f1e6}
 
-// lookAlike maps each character of [lookAlikes], [smallCapitals] and [enclosed] to its letter or digit.
+// lookAlike maps each character of [lookAlikes], [readAs], [smallCapitals] and [enclosed] to its letter or digit.
 var lookAlike = sync.OnceValue(func() map[rune]byte {
 	of := map[rune]byte{'ǫ': 'q'}
 	for i, r := range []rune(smallCapitals) {
@@ -64,7 +93,7 @@ var lookAlike = sync.OnceValue(func() map[rune]byte {
 			of[first+i] = byte('a' + i)
 		}
 	}
-	for line := range strings.Lines(lookAlikes) {
+	for line := range strings.Lines(lookAlikes + "\n" + readAs) {
 		for _, r := range strings.TrimSpace(line[2:]) {
 			if _, known := of[r]; !known {
 				of[r] = line[0]

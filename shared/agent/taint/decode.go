@@ -29,11 +29,9 @@ var (
 	softBreaks  = lazyregexp.New(`=\r?\n`)
 	escapeRuns  = lazyregexp.New(`(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\u\{[0-9a-fA-F]{1,6}\}|\\[0-3][0-7]{2}|` +
 		`\\U[0-9a-fA-F]{8}|%u[0-9a-fA-F]{4})+`)
-	pointRuns   = lazyregexp.New(`(?i:u\+[0-9a-f]{4,6}[ ,;]{0,2})+`)
-	hexRuns     = lazyregexp.New(`(?:0x)?[0-9a-fA-F]{2}(?:[ :,;|_\n-]{0,2}(?:0x)?[0-9a-fA-F]{2}){3,}`)
-	decimalRuns = lazyregexp.New(`\b[0-9]{1,3}(?:[ ,;]{1,2}[0-9]{1,3}){7,}\b`)
-	binaryRuns  = lazyregexp.New(`\b[01]{8}(?:[ ,;]{0,2}[01]{8}){7,}\b`)
-	tags        = lazyregexp.New(`</?[a-zA-Z!][^<>]{0,500}>`)
+	cssRuns   = lazyregexp.New(`(?:\\[0-9a-fA-F]{2,6} ?){4,}`)
+	pointRuns = lazyregexp.New(`(?i:u\+[0-9a-f]{4,6}[ ,;]{0,2})+`)
+	tags      = lazyregexp.New(`</?[a-zA-Z!][^<>]{0,500}>`)
 )
 
 // decodings returns the readings of a text without HTML tags, and with percent signs, HTML entities, quoted-printable,
@@ -75,7 +73,7 @@ func decodedOnce(s string, least int) (all []string) {
 		all = append(all, tags.ReplaceAllString(s, ""))
 	}
 	if strings.Contains(s, `\`) || strings.Contains(s, "%u") {
-		all = append(all, escapeRuns.ReplaceAllStringFunc(s, escaped))
+		all = append(all, escapeRuns.ReplaceAllStringFunc(s, escaped), cssRuns.ReplaceAllStringFunc(s, escapedInCSS))
 	}
 	if strings.Contains(s, "U+") || strings.Contains(s, "u+") {
 		all = append(all, pointRuns.ReplaceAllStringFunc(s, points))
@@ -86,21 +84,14 @@ func decodedOnce(s string, least int) (all []string) {
 	}
 	all = append(all, strings.TrimSpace(strings.Join(base, "\n")))
 	if pairs {
-		all = append(all, codes(s, least, hexRuns, fromHex), codes(s, least, decimalRuns, fromDecimal),
-			codes(s, least, binaryRuns, fromBinary))
-	}
-	return all
-}
-
-// codes decodes the runs of one kind that are long enough.
-func codes(s string, least int, kind *lazyregexp.Regexp, decode func(string) string) string {
-	var runs []string
-	for _, run := range kind.FindAllString(s, -1) {
-		if len(run) >= least {
-			runs = append(runs, decode(run))
+		for _, k := range kindsOfCode {
+			all = append(all, codes(s, least, k))
 		}
 	}
-	return strings.TrimSpace(strings.Join(runs, "\n"))
+	if hides(s) {
+		all = append(all, unhidden(s))
+	}
+	return all
 }
 
 // runsIn returns the base64 runs that are long enough, and whether the text may contain a hex run.
@@ -117,7 +108,7 @@ func runsIn(s string, least int) (base []string, pairs bool) {
 			if digits++; digits >= min(least, 16) {
 				pairs = true
 			}
-		case strings.IndexByte(" :,;|_-\nxX", c) < 0:
+		case strings.IndexByte(" :,;|_-\nxXhHuUN#$<>[](){}./+&\\", c) < 0 && !inName(s, i):
 			digits = 0
 		}
 		switch {
@@ -144,42 +135,6 @@ func octets(run, sign string) string {
 		return s
 	}
 	return run
-}
-
-// digitsOf returns a run without the characters between its codes.
-func digitsOf(run string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(" :,;|_-\n", r) {
-			return -1
-		}
-		return r
-	}, run)
-}
-
-func fromHex(run string) string { return textOf(hexBytes(strings.ReplaceAll(digitsOf(run), "0x", ""))) }
-
-func fromDecimal(run string) string {
-	var b []byte
-	for n := range strings.FieldsFuncSeq(run, func(r rune) bool { return r < '0' || r > '9' }) {
-		code, err := strconv.ParseUint(n, 10, 8)
-		if err != nil {
-			return ""
-		}
-		b = append(b, byte(code))
-	}
-	return textOf(b)
-}
-
-func fromBinary(run string) string {
-	var b []byte
-	for digits := digitsOf(run); len(digits) >= 8; digits = digits[8:] {
-		code, err := strconv.ParseUint(digits[:8], 2, 8)
-		if err != nil {
-			return ""
-		}
-		b = append(b, byte(code))
-	}
-	return textOf(b)
 }
 
 // points decodes a run of code points, such as U+0041 U+0042.
@@ -227,6 +182,19 @@ func escaped(run string) string {
 		}
 		b.WriteRune(rune(n))
 		run = run[size:]
+	}
+	return b.String()
+}
+
+// escapedInCSS decodes a run of CSS escapes: a space ends each, and is no part of the text.
+func escapedInCSS(run string) string {
+	var b strings.Builder
+	for code := range strings.SplitSeq(run[1:], `\`) {
+		n, err := strconv.ParseInt(strings.TrimSpace(code), 16, 32)
+		if err != nil {
+			n = unicode.ReplacementChar
+		}
+		b.WriteRune(rune(n))
 	}
 	return b.String()
 }

@@ -16,10 +16,14 @@ import (
 // references that close an issue. [visible.Targets] finds links.
 var (
 	address = lazyregexp.New(`[\p{L}\p{N}._%+-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+`)
-	calling = lazyregexp.New(`(?:^|[^\p{L}\p{N}_./-])(@[\p{L}\p{N}][\p{L}\p{N}_-]*(?:/[\p{L}\p{N}_-]+)?)`)
+	calling = lazyregexp.New(`(?:^|[^\p{L}\p{N}_])_*(@[\p{L}\p{N}][\p{L}\p{N}_-]*(?:/[\p{L}\p{N}_-]+)?)`)
+	// commit matches a commit in a person's copy of the repository.
+	commit  = lazyregexp.New(`(?:^|[^\p{L}\p{N}_./@-])([\p{L}\p{N}][\p{L}\p{N}-]{0,38}@[0-9a-f]{7,40})\b`)
 	project = lazyregexp.New(`(?:^|[^\p{L}\p{N}_./@:-])([\p{L}\p{N}][\p{L}\p{N}-]{0,38}/[\p{L}\p{N}._-]+)(#\p{N}+|@[0-9a-f]{7,40})?(/?)`)
-	// closing finds references after a closing word, and references to an issue as GH-1.
-	closing = lazyregexp.New(`\b(?:(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)[ :*_~\[]{1,6}(#[0-9]+|gh-[0-9]+)|(gh-[0-9]+))\b`)
+	// closing finds references after a word that closes an issue or marks it, and references to an issue as GH-1.
+	closing = lazyregexp.New(`\b(?:(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?|duplicate of)[ :*_~\[<]{1,6}` +
+		`(?:(#[0-9]+|gh-[0-9]+)|(?:https?://[^\s/]+/)?([\p{L}\p{N}_.-]+/[\p{L}\p{N}_.-]+)(?:#|/(?:issues|pull)/)([0-9]+))|` +
+		`(gh-[0-9]+))\b`)
 	// isFile matches the end of a file name. A name like this counts as a repository only if a number or a commit
 	// follows it.
 	isFile = lazyregexp.New(`\.\p{L}{1,5}$`)
@@ -82,6 +86,12 @@ func addLinks(form string, add func(text string, ends boundary)) (rest string) {
 // mentionsIn adds the mentions in one form of a text. It skips the patterns whose characters do not occur in the text,
 // because they take the most time.
 func mentionsIn(form string, add func(text string, ends boundary)) {
+	for _, m := range closing.FindAllStringSubmatch(Normalize(form), -1) {
+		add(m[1]+m[4], wordEnds)
+		if m[2] != "" {
+			add(m[2]+"#"+m[3], wordEnds)
+		}
+	}
 	form = addLinks(form, add)
 	normal := Normalize(form)
 	if strings.Contains(normal, "@") {
@@ -90,11 +100,11 @@ func mentionsIn(form string, add func(text string, ends boundary)) {
 		}
 		normal = address.ReplaceAllString(normal, " ")
 		for _, m := range calling.FindAllStringSubmatch(normal, -1) {
+			add(strings.TrimRight(m[1], "_-"), wordEnds)
+		}
+		for _, m := range commit.FindAllStringSubmatch(normal, -1) {
 			add(m[1], wordEnds)
 		}
-	}
-	for _, m := range closing.FindAllStringSubmatch(normal, -1) {
-		add(m[1]+m[2], wordEnds)
 	}
 	if !strings.Contains(normal, "/") {
 		return
@@ -112,8 +122,10 @@ func mentionsIn(form string, add func(text string, ends boundary)) {
 // forms returns the ways in which the user may have written the mention. A link without a scheme may have one, and an
 // issue's number may follow other words.
 func (m mention) forms() []string {
-	if n := strings.TrimPrefix(strings.TrimPrefix(m.text, "#"), "gh-"); m.closes() {
-		return []string{"#" + n, "gh-" + n, "issue " + n, "issues/" + n, "pull/" + n, "pr " + n, "pull request " + n}
+	if m.closes() {
+		n := m.text[strings.LastIndexAny(m.text, "#-")+1:]
+		return []string{m.text, "#" + n, "gh-" + n, "issue " + n, "issues/" + n, "pull/" + n, "pr " + n,
+			"pull request " + n}
 	}
 	if m.ends == linkEnds && !strings.Contains(m.text, "//") && !strings.HasPrefix(m.text, "/") {
 		return []string{m.text, "https://" + m.text, "http://" + m.text}
@@ -123,7 +135,7 @@ func (m mention) forms() []string {
 
 // closes reports whether the mention is the number of an issue, which the text around it may close.
 func (m mention) closes() bool {
-	return m.ends == wordEnds && (strings.HasPrefix(m.text, "#") || strings.HasPrefix(m.text, "gh-"))
+	return m.ends == wordEnds && (strings.Contains(m.text, "#") || strings.HasPrefix(m.text, "gh-"))
 }
 
 // into reports whether a link leads into the repository, or the mention is the repository's name.

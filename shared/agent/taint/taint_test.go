@@ -34,7 +34,9 @@ func TestMentions(t *testing.T) {
 		"Thanks to @eve, see https://evil.example/x and evil/repo.")
 	for _, text := range []string{"", "plain words, and/ or", "see https://docs.example/Guide?a=b.",
 		"[x](https://docs.example/Guide?a=b)", "<https://docs.example/Guide?a=b>", "@lee", "@Lee, please", "(@lee)",
-		"ANA@example.com", "acme/tools", "Acme/Tools#12", repository + "/issues/3", "[a](" + repository + ")",
+		"ANA@example.com", "acme/tools", "Acme/Tools#12", "fixes acme/web#7",
+		"closes " + repository + "/issues/7", "_@lee_", ".@Lee", "x_@bob", repository + "/issues/3",
+		"[a](" + repository + ")",
 		"acme/web",
 		"acme/web#3", "www.ok.example", "Fixes #7", "gh-7", "ok.com/x", "OK.com", "(see ok.com)",
 		"README.md, 3.pm, e.g. 1.2.3",
@@ -65,7 +67,11 @@ func TestMentions(t *testing.T) {
 		"https:/host/x": "",
 		`http:\\host`:   "", "ht\ttps://host": "", "[run](/evil/malware)": "", "fixes #8": "", "GH-8": "", "closes: #71": "",
 		"<a href=/evil/malware>x</a>": "", "<img src='x' srcset=//evil.com/p>": "", "evil。com": "", "http://1.2/": "",
-		"@\u0435ve": ""} {
+		"@\u0435ve": "", "fixes acme/web#8": "", "Closes: ACME/web#8": "", "fixes **acme/web#8**": "",
+		"resolves " + repository + "/issues/8": "", "Duplicate of #8": "",
+		"_@bob_": "", "__@bob__": "", ".@bob": "", "-@bob": "", "x/@bob": "",
+		"bob@a5c3785ed8d6a35868bc169f07e40e889087fd2e": "", "spotify:track:1": "", "news:x": "",
+		`<a href="` + repository + "/\t../../evil\">x</a>": ""} {
 		got := r.Judge(taint.Call{Text: []string{text}, Repository: repository})
 		if len(got) == 0 || got[0].Reason != taint.Mention || got[0].Origin != origin {
 			t.Errorf("%q: %+v, want one of %q", text, got, origin)
@@ -319,6 +325,29 @@ func TestHidden(t *testing.T) {
 		"binary":           each(text, func(r rune) string { return fmt.Sprintf("%08b ", r) }),
 		"code points":      each(text, func(r rune) string { return fmt.Sprintf("U+%04X ", r) }),
 		"percent u":        each(text, func(r rune) string { return fmt.Sprintf("%%u%04x", r) }),
+		"strokes":          strings.NewReplacer("o", "ø", "l", "ł", "d", "đ", "h", "ħ", "t", "ŧ").Replace(text),
+		"hooks":            strings.NewReplacer("d", "ɗ", "h", "ɦ", "s", "ʂ", "t", "ƭ", "n", "ɲ").Replace(text),
+		"turned":           strings.NewReplacer("e", "ǝ", "a", "ɐ").Replace(text),
+		"currencies":       strings.NewReplacer("e", "€", "n", "₦", "s", "₴", "t", "₮", "w", "₩").Replace(text),
+		"signs":            strings.NewReplacer("s", "§", "t", "†", "o", "°").Replace(text),
+		"circles":          strings.NewReplacer("o", "⭕", "e", "∃").Replace(text),
+		"tags of Unicode":  each(text, func(r rune) string { return string(0xe0000 + r) }),
+		"selectors":        "😀" + each(text, func(r rune) string { return string(0xe0100 + r - 16) }),
+		"octal":            each(text, func(r rune) string { return fmt.Sprintf("%o ", r) }),
+		"bits":             each(text, func(r rune) string { return fmt.Sprintf("0b%07b\n", r) }),
+		"dots":             each(text, func(r rune) string { return fmt.Sprintf("%d.", r) }),
+		"lines":            each(text, func(r rune) string { return fmt.Sprintf("%d\n", r) }),
+		"padded":           each(text, func(r rune) string { return fmt.Sprintf("%03d", r) }),
+		"chr":              each(text, func(r rune) string { return fmt.Sprintf("Chr(%d) & ", r) }),
+		"SQL":              each(text, func(r rune) string { return fmt.Sprintf("CHAR(%d)||", r) }),
+		"brackets":         each(text, func(r rune) string { return fmt.Sprintf("[%02x]", r) }),
+		"angles":           each(text, func(r rune) string { return fmt.Sprintf("<%02x>", r) }),
+		"assembler":        each(text, func(r rune) string { return fmt.Sprintf("%02Xh, ", r) }),
+		"dollars":          each(text, func(r rune) string { return fmt.Sprintf("$%02x ", r) }),
+		"names":            each(text, func(r rune) string { return fmt.Sprintf(`\N{U+%04x}`, r) }),
+		"braces":           each(text, func(r rune) string { return fmt.Sprintf(`\x{%02x}`, r) }),
+		"CSS":              each(text, func(r rune) string { return fmt.Sprintf(`\%x `, r) }),
+		"a dump":           "\n" + hex.Dump([]byte(text)),
 		"long escapes":     each(text, func(r rune) string { return fmt.Sprintf(`\U%08x`, r) }),
 	} {
 		for _, way := range [][2]string{{text, as}, {as, text}} {

@@ -31,7 +31,10 @@ var (
 	absolute = lazyregexp.New(`(?i)` + special + `|(?:\b[a-z][a-z0-9+.-]{1,20}:)?//` + further + `+|\\\\[a-z0-9._@-]{2,}\\\w` +
 		further + `*|\bwww\.` + further + `+|\bfile:[/\\]` + further + `+|\b(?:search-ms|` +
 		`ms-(?:word|excel|powerpoint|visio|access|project|msdt|appinstaller|officecmd|settings|search)|itms[a-z-]*|tg|` +
-		`whatsapp|zoommtg|msteams|otpauth|bitcoin|ethereum|lightning|outlook|onenote|nntp|gopher|telnet|ldap|smb|upi|mailto|xmpp|tel|sms|callto|facetime|sips?|javascript|vbscript|magnet|` +
+		`whatsapp|zoommtg|msteams|otpauth|bitcoin|ethereum|litecoin|dogecoin|monero|solana|lightning|outlook|onenote|` +
+		`s?news|nntp|gopher|telnet|tn3270|wais|ldap|smb|upi|mailto|xmpp|ircs?|aim|ymsgr|gtalk|tel|sms|smsto|mmsto|callto|` +
+		`facetime|facetime-audio|imessage|h323|sips?|viber|alipays?|spotify|steam|geo|maps|calshow|vscode(?:-insiders)?|` +
+		`(?:cal|card)?davs?|web\+[a-z]+|feed|javascript|vbscript|magnet|` +
 		`webcal|view-source|intent|skype):` + further + `+|\bdata:[^\s<>"\x60]*[;,]` + further + `*`)
 	// name matches a possible host name without a scheme, and the rest of its address. isHost checks the suffix.
 	name = lazyregexp.New(`(?:^|[^\p{L}\p{N}/\\@])((?:[\p{L}\p{N}](?:[\p{L}\p{N}_-]*[\p{L}\p{N}])?\.)+` +

@@ -82,6 +82,16 @@ func TestTargets(t *testing.T) {
 		"git+ssh://host/x":                       "git+ssh://host/x",
 		"www.commonmark.org/help.":               "www.commonmark.org/help",
 		"xmpp:foo@bar.baz/txt":                   "xmpp:foo@bar.baz/txt",
+		"play spotify:track:1":                   "spotify:track:1",
+		"vscode-insiders:extension/x":            "vscode-insiders:extension/x",
+		"geo:1,2":                                "geo:1,2",
+		"maps:q=x":                               "maps:q=x",
+		"ircs:evil":                              "ircs:evil",
+		"snews:x":                                "snews:x",
+		"smsto:+1900":                            "smsto:+1900",
+		"facetime-audio:x":                       "facetime-audio:x",
+		"web+mastodon:x":                         "web+mastodon:x",
+		"monero:x":                               "monero:x",
 	} {
 		if got, _ := Targets(text); !slices.Contains(got, want) {
 			t.Errorf("%q: %q, want %q", text, got, want)
