@@ -32,8 +32,9 @@ type provider struct {
 	calls    map[string]int    // by kind of request: "authorization_code", "refresh_token", "revoke", "api"
 	seen     map[string]bool   // every secret that was issued
 	rotating bool
-	status   int // if set, the status that the token endpoint returns
-	revokes  int // if set, the status that the revocation endpoint returns
+	status   int    // if set, the status that the token endpoint returns
+	asks     string // its Retry-After with that status
+	revokes  int    // if set, the status that the revocation endpoint returns
 	quiet    bool
 	hold     func() // if set, the token endpoint waits for it
 }
@@ -123,6 +124,7 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	kind := r.PostFormValue("grant_type")
 	p.calls[kind]++
 	if p.status != 0 {
+		w.Header().Set("Retry-After", p.asks)
 		http.Error(w, "<html>the refresh token was "+r.PostFormValue("refresh_token")+"</html>", p.status)
 		return
 	}

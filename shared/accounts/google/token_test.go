@@ -42,6 +42,18 @@ func TestTokenKeptUntilNearEnd(t *testing.T) {
 	}
 }
 
+// TestTokenEndpointSaysUntilWhen checks that an error has the wait that the token endpoint asks for.
+func TestTokenEndpointSaysUntilWhen(t *testing.T) {
+	w := newEnv(t)
+	a := w.instance()
+	w.linked(a, "u1", "one@example.com", compose)
+	w.provider.set(func(p *provider) { p.status, p.asks = 503, "600" })
+	_, err := clientOf(t.Context(), w.instance(), "u1")
+	if got := fault.As(err).RetryAfter; got != 10*time.Minute || !tool.IsTransient(err) {
+		t.Errorf("%v, after %s", err, got)
+	}
+}
+
 func TestTokenRefreshedOnce(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()

@@ -144,10 +144,16 @@ func storeDown(err error) error {
 		errors.New(err.Error())))
 }
 
-// providerDown returns the error for a failed token endpoint. Nothing was done with the account.
-func (p Provider) providerDown(err error) error {
+// providerDown returns the error for a failed token endpoint, with the wait that it asks for. Nothing was done with the
+// account.
+func (c Config) providerDown(err error) error {
+	wait := time.Duration(0)
+	var answered *oauth2.RetrieveError
+	if errors.As(err, &answered) && answered.Response != nil {
+		wait = outbound.RetryAfter(answered.Response.Header, c.Now())
+	}
 	return tool.Transient(fault.New(fault.Tool, "token_endpoint",
-		"%s could not renew access to the linked account; please try again.", p.Name).Because(outline(err)))
+		"%s could not renew access to the linked account; please try again.", c.Name).After(wait).Because(outline(err)))
 }
 
 // codeOfError matches OAuth's error codes and no secrets.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/base/netguard"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/engine/records"
 	"github.com/countersign-run/countersign/shared/notify/devices"
@@ -74,8 +75,8 @@ func open(cfg config.Config, st store.Store, now func() time.Time, log *slog.Log
 	}
 	kept := &records.Records{Store: st, Now: now}
 	return &people{devices.Notifier{Store: st, Log: log, Forget: kept.RemoveDevice,
-		Sender: webpush.Sender{Keys: keys, Subject: subject, Client: netguard.Strangers(cfg.OnCloudRun), Now: now,
-			Random: rand.Reader}}, keys[0]}, nil
+		Sender: webpush.Sender{Keys: keys, Subject: subject, Now: now, Random: rand.Reader,
+			Client: outbound.Patient(netguard.Strangers(cfg.OnCloudRun), now)}}, keys[0]}, nil
 }
 
 // PublicKey implements [api.Devices].

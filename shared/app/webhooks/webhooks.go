@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/netguard"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/notify/event"
@@ -40,7 +41,7 @@ func openDirect(_ context.Context, b *app.Builder) error {
 	if err != nil {
 		return err
 	}
-	client := netguard.Client(cfg.OnCloudRun)
+	client := outbound.Patient(netguard.Client(cfg.OnCloudRun), b.Now)
 	sender := webhook.Sender{Client: client, Now: b.Now}
 	d := direct{webhook.NewDirect(all, cfg.ConsoleURL, sender, func(f webhook.Failure) { warn(b.Log, f) }), client}
 	b.Env.Publisher = d
@@ -102,7 +103,8 @@ func open(_ context.Context, b *app.Builder) error {
 	if err != nil {
 		return err
 	}
-	b.API.Webhooks = &endpoints{all, webhook.Sender{Client: netguard.Client(b.Config.OnCloudRun), Now: b.Now}}
+	client := outbound.Patient(netguard.Client(b.Config.OnCloudRun), b.Now)
+	b.API.Webhooks = &endpoints{all, webhook.Sender{Client: client, Now: b.Now}}
 	return nil
 }
 

@@ -2,11 +2,13 @@ package webhook
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/notify/event"
 )
 
@@ -156,9 +158,9 @@ func (d *Direct) first(l *line) *event.Event {
 }
 
 // settle records the result for a notification, and reports whether the line continues. A failure stops the line,
-// unless it is too late for another attempt.
+// unless it is too late for another attempt, or would be when the endpoint accepts one.
 func (d *Direct) settle(h Hook, l *line, n event.Event, err error) bool {
-	gone := err == nil || d.old(n.Time)
+	gone := err == nil || d.sender.Now().Add(wait(err)).Sub(n.Time) > giveUpAfter
 	if err != nil && d.alive.Err() == nil { // otherwise the failure is not the endpoint's
 		d.failed(Failure{h.Name, n.ID, gone, err})
 	}
@@ -171,6 +173,15 @@ func (d *Direct) settle(h Hook, l *line, n event.Event, err error) bool {
 	l.settled[n.ID] = true
 	l.left = slices.DeleteFunc(slices.Clone(l.left), func(m event.Event) bool { return m.ID == n.ID })
 	return true
+}
+
+// wait returns how long the endpoint asks to wait.
+func wait(err error) time.Duration {
+	var f *fault.Error
+	if errors.As(err, &f) {
+		return f.RetryAfter
+	}
+	return 0
 }
 
 // Close cancels the requests in progress and waits for them.

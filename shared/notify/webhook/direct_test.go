@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/base/outbound"
 	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/notify/webhook"
 )
@@ -21,6 +22,7 @@ type told struct {
 	sent   []string
 	down   bool
 	hang   bool
+	asks   string // Retry-After of an endpoint that is down
 	failed []webhook.Failure
 }
 
@@ -28,7 +30,7 @@ func (w *told) RoundTrip(r *http.Request) (*http.Response, error) {
 	name := strings.TrimSuffix(r.URL.Host, ".example")
 	w.mu.Lock()
 	w.sent = append(w.sent, name+" "+r.Header.Get("Webhook-Id"))
-	down, hang := w.down && name == "pager", w.hang && name == "pager"
+	down, hang, header := w.down && name == "pager", w.hang && name == "pager", http.Header{"Retry-After": {w.asks}}
 	w.mu.Unlock()
 	if hang {
 		<-r.Context().Done()
@@ -38,7 +40,7 @@ func (w *told) RoundTrip(r *http.Request) (*http.Response, error) {
 	if down {
 		status = http.StatusServiceUnavailable
 	}
-	return &http.Response{StatusCode: status, Body: http.NoBody, Request: r}, nil
+	return &http.Response{StatusCode: status, Header: header, Body: http.NoBody, Request: r}, nil
 }
 
 // took returns the notifications sent since its last call, in order for each endpoint.
@@ -67,7 +69,8 @@ func newDirect(t *testing.T) (*webhook.Direct, *told) {
 		t.Fatal(err)
 	}
 	w := &told{}
-	d := webhook.NewDirect(hooks, "", webhook.Sender{Client: &http.Client{Transport: w}, Now: time.Now},
+	client := outbound.Patient(&http.Client{Transport: w}, time.Now)
+	d := webhook.NewDirect(hooks, "", webhook.Sender{Client: client, Now: time.Now},
 		func(f webhook.Failure) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -142,6 +145,41 @@ func TestDirectNeverWaits(t *testing.T) {
 		}
 		if err := d.Close(); err != nil || len(w.failed) != 0 {
 			t.Errorf("closed with %v, %+v", err, w.failed)
+		}
+	})
+}
+
+// TestDirectWaitsAsAsked checks that an endpoint that asked to wait gets nothing before that time, about any run, and
+// everything after it. If the time is after the last attempt, the notification is given up at once.
+func TestDirectWaitsAsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, w := newDirect(t)
+		w.set(true, false)
+		w.asks = "1800"
+		for i, run := range []string{"run1", "run1", "run2"} {
+			if err := d.Publish(t.Context(), news(run, 1)...); !errors.Is(err, event.ErrUnderWay) {
+				t.Errorf("while it is down: %v", err)
+			}
+			if got, want := w.took(), []string{"crm run1.1, pager run1.1", "", "crm run2.1"}[i]; got != want {
+				t.Errorf("told %q, want %q", got, want)
+			}
+		}
+		w.set(false, false)
+		time.Sleep(30 * time.Minute)
+		for _, run := range []string{"run1", "run2"} {
+			_ = d.Publish(t.Context(), news(run, 1)...) // it is under way
+			if got := w.took(); got != "pager "+run+".1" {
+				t.Errorf("told after the wait: %s", got)
+			}
+		}
+		w.set(true, false)
+		w.asks = "999999"
+		late := news("run3", 1)
+		time.Sleep(time.Second)
+		_ = d.Publish(t.Context(), late...)
+		synctest.Wait()
+		if last := w.failed[len(w.failed)-1]; last.NoticeID != "run3.1" || !last.GivenUp {
+			t.Errorf("asked to wait for longer than a day: %+v", last)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -13,12 +14,14 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 )
 
 // sendTime is the maximum time of one request. Standard Webhooks recommends 15 to 30 seconds.
 const sendTime = 20 * time.Second
 
-// Sender sends to endpoints. Its client must check addresses and follow no redirects (netguard.Client).
+// Sender sends to endpoints. Its client must check addresses and follow no redirects (netguard.Client). A client that
+// is [outbound.Patient] sends nothing to an endpoint before the time that the endpoint has asked for.
 type Sender struct {
 	Client *http.Client
 	Now    func() time.Time
@@ -37,12 +40,16 @@ func (s Sender) Send(ctx context.Context, h Hook, id, contentType string, body [
 	r.Header.Set("User-Agent", "countersign")
 	sign(r.Header, h.keys, id, s.Now(), body)
 	res, err := s.Client.Do(r)
-	if err != nil {
+	var paused *outbound.Paused
+	switch {
+	case errors.As(err, &paused):
+		return refused(h.Name, "asked to wait").After(paused.After)
+	case err != nil:
 		return refused(h.Name, "does not answer").Because(err)
 	}
 	defer res.Body.Close() // its content does not matter
 	if res.StatusCode < 200 || res.StatusCode > 299 {
-		return refused(h.Name, "answered "+strconv.Itoa(res.StatusCode))
+		return refused(h.Name, "answered "+strconv.Itoa(res.StatusCode)).After(outbound.RetryAfter(res.Header, s.Now()))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 )
 
 const (
@@ -27,7 +28,8 @@ const (
 var ErrGone = errors.New("webpush: the subscription has ended")
 
 // Sender sends to push services. Its client must check their addresses and follow no redirects, because endpoints are
-// URLs from strangers.
+// URLs from strangers. A client that is [outbound.Patient] sends nothing to a device before the time that its push
+// service has asked for.
 type Sender struct {
 	Keys    []Key  // pages subscribe with the first; browsers that subscribed earlier may know another one
 	Subject string // contact of this server for a push service: an https: or mailto: URL, or ""
@@ -50,7 +52,7 @@ func (s Sender) Send(ctx context.Context, to Subscription, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
 	for i, key := range s.Keys {
-		status, err := s.sendWith(ctx, key, to, m)
+		status, wait, err := s.sendWith(ctx, key, to, m)
 		switch {
 		case err != nil:
 			return err
@@ -61,7 +63,7 @@ func (s Sender) Send(ctx context.Context, to Subscription, m Message) error {
 		case slices.Contains(otherKey, status) && i+1 < len(s.Keys):
 			continue
 		}
-		return refused("answered " + strconv.Itoa(status))
+		return refused("answered " + strconv.Itoa(status)).After(wait)
 	}
 	return refused("was not asked: this server has no key")
 }
@@ -70,17 +72,22 @@ func (s Sender) Send(ctx context.Context, to Subscription, m Message) error {
 // names 403; Mozilla's service answers 401, and Apple's 400.
 var otherKey = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden}
 
-// sendWith sends the message with the key, and returns the status of the answer.
-func (s Sender) sendWith(ctx context.Context, key Key, to Subscription, m Message) (status int, err error) {
+// sendWith sends the message with the key, and returns the status of the answer and how long it asks to wait.
+func (s Sender) sendWith(ctx context.Context, key Key, to Subscription, m Message) (status int, wait time.Duration,
+	err error) {
 	r, err := s.request(ctx, key, to, m)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	res, err := s.Client.Do(r)
-	if err != nil {
-		return 0, refused("does not answer").Because(err)
+	var paused *outbound.Paused
+	switch {
+	case errors.As(err, &paused):
+		return 0, 0, refused("asked to wait").After(paused.After)
+	case err != nil:
+		return 0, 0, refused("does not answer").Because(err)
 	}
-	return res.StatusCode, res.Body.Close() // its content does not matter
+	return res.StatusCode, outbound.RetryAfter(res.Header, s.Now()), res.Body.Close() // its content does not matter
 }
 
 func (s Sender) request(ctx context.Context, key Key, to Subscription, m Message) (*http.Request, error) {

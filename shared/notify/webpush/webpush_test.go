@@ -3,12 +3,14 @@ package webpush_test
 import (
 	"crypto/rand"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/netguard"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 	"github.com/countersign-run/countersign/shared/notify/webpush"
 	"github.com/countersign-run/countersign/shared/testkit/pushservice"
 )
@@ -104,6 +106,32 @@ func TestSendRefused(t *testing.T) {
 		t.Errorf("nobody there: %v", err)
 	}
 }
+
+// TestSendWaitsAsAsked checks that a device whose push service asked to wait gets nothing before that time.
+func TestSendWaitsAsAsked(t *testing.T) {
+	key, service := newKey(t), newService(t)
+	_, sub := subscribe(t, service, key.Public())
+	at, asked := time.Now(), 0
+	send := sender(t, key)
+	send.Now = func() time.Time { return at }
+	send.Client = outbound.Patient(&http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		asked++
+		return &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}},
+			Body: http.NoBody, Request: r}, nil
+	})}, send.Now)
+	for i, want := range []int{1, 1, 2} {
+		err := send.Send(t.Context(), sub, webpush.Message{})
+		if f := fault.As(err); f.Code != "push_refused" || asked != want || f.RetryAfter != time.Minute-
+			time.Duration(i%2)*30*time.Second {
+			t.Errorf("message %d: %v, after %s; %d requests", i, err, f.RetryAfter, asked)
+		}
+		at = at.Add(30 * time.Second)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestEndpointInside checks that an endpoint with the address of a cloud's metadata server is not dialled.
 func TestEndpointInside(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/netguard"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 )
 
 // remote runs calls at an endpoint.
@@ -134,7 +135,8 @@ func (b *remote) interpret(res *http.Response) error {
 	case slices.Contains(b.RefusedBy, res.StatusCode):
 		return b.refused(res.StatusCode)
 	case busy:
-		return tool.Transient(b.failure("busy", "The service that does this is too busy. Nothing was done.", nil))
+		return tool.Transient(b.failure("busy", "The service that does this is too busy. Nothing was done.", nil).
+			After(outbound.RetryAfter(res.Header, b.sign.now())))
 	case res.StatusCode >= 400 && res.StatusCode < 500 && !(b.effect && slices.Contains(undecided, res.StatusCode)):
 		return b.refused(res.StatusCode)
 	}
@@ -183,7 +185,7 @@ func (b *remote) unclear(why error) error {
 	return b.failure("unusable_answer", "The service that does this gave no usable answer.", why)
 }
 
-func (b *remote) failure(code fault.Code, words string, why error) error {
+func (b *remote) failure(code fault.Code, words string, why error) *fault.Error {
 	return fault.New(fault.Tool, code, "%s", words).Because(why)
 }
 

@@ -58,6 +58,22 @@ const outputOK = `outputSchema:
   properties: {ok: {type: boolean}}
 `
 
+// TestABusyEndpointSaysUntilWhen checks that an error has the wait that a busy endpoint asks for.
+func TestABusyEndpointSaysUntilWhen(t *testing.T) {
+	for asked, want := range map[string]time.Duration{"600": 10 * time.Minute,
+		now.Add(time.Hour).Format(http.TimeFormat): time.Hour, "": 0} {
+		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Date"] = nil // then the time counts from our own clock
+			w.Header().Set("Retry-After", asked)
+			w.WriteHeader(http.StatusTooManyRequests)
+		})
+		_, err := boundTo(t, url, outputOK).Execute(t.Context(), aCall)
+		if got := fault.As(err).RetryAfter; got != want || !tool.IsTransient(err) {
+			t.Errorf("%q: %v, after %s", asked, err, got)
+		}
+	}
+}
+
 // TestOutcomes lists the answers of an endpoint, each with the outcome that they prove.
 func TestOutcomes(t *testing.T) {
 	answer := func(status int, header, body string) http.HandlerFunc {

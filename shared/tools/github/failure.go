@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
@@ -50,7 +51,7 @@ func status(r *http.Response) int {
 
 func readAnswer(e *githubapi.ErrorResponse) provider.Failure {
 	h := e.Response.Header
-	f := provider.Failure{Status: e.Response.StatusCode, Reason: reason(e), After: provider.RetryAfter(h)}
+	f := provider.Failure{Status: e.Response.StatusCode, Reason: reason(e), After: outbound.RetryAfter(h, time.Time{})}
 	switch code := f.Status; {
 	case code == http.StatusUnauthorized:
 		f.Proof, f.Access = provider.NoAccess, provider.Reauth(name)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -75,7 +76,7 @@ func (c *Client) do(ctx context.Context, effect bool, request func(context.Conte
 		if found == gone && t.status.Load() != 0 {
 			found = refused // a new session was refused too
 		}
-		return c.explain(found, effect, err)
+		return c.explain(found, effect, err, time.Duration(t.after.Load()))
 	}
 }
 
@@ -136,18 +137,20 @@ func judge(ctx context.Context, t *tracks, err error) finding {
 }
 
 func (c *Client) unavailable(err error) error {
+	var refused statusError
+	errors.As(err, &refused)
 	return tool.Transient(fault.New(fault.Tool, "server_unavailable",
-		"The server %s cannot be reached. Nothing was done.", c.cfg.Name).Because(err))
+		"The server %s cannot be reached. Nothing was done.", c.cfg.Name).Because(err).After(refused.after))
 }
 
-// explain returns the error that a request ends with.
-func (c *Client) explain(found finding, effect bool, err error) error {
+// explain returns the error that a request ends with. asked is how long a busy server asks to wait.
+func (c *Client) explain(found finding, effect bool, err error, asked time.Duration) error {
 	switch found {
 	case gone:
 		return c.unavailable(err)
 	case busy:
 		return tool.Transient(fault.New(fault.Tool, "busy", "The server %s is too busy. Nothing was done.",
-			c.cfg.Name).Because(err))
+			c.cfg.Name).Because(err).After(asked))
 	case refused:
 		return withWords(err, fault.New(fault.Tool, "refused", "The server %s refused this. Nothing was done.",
 			c.cfg.Name).Because(err))

@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 )
 
 // maxResumes is the number of times that the broken stream of an answer is resumed.
@@ -29,11 +30,13 @@ func (c *Client) dial() *line {
 	if c.cfg.HTTP != nil {
 		given = *c.cfg.HTTP
 	}
-	by := &bounded{base: given.Transport, life: life, end: end, header: c.cfg.Header, timeout: c.cfg.Timeout}
+	by := &bounded{base: given.Transport, life: life, end: end, header: c.cfg.Header, timeout: c.cfg.Timeout,
+		now: c.cfg.Now}
 	given.Transport = by
 	given.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &line{kill: end, status: by.last.Load, Transport: &mcp.StreamableClientTransport{Endpoint: c.cfg.URL,
-		HTTPClient: &given, MaxRetries: maxResumes, DisableStandaloneSSE: c.cfg.Deaf, MaxEventSize: maxSDK}}
+	return &line{kill: end, status: by.last.Load, asked: by.asked.Load,
+		Transport: &mcp.StreamableClientTransport{Endpoint: c.cfg.URL, HTTPClient: &given, MaxRetries: maxResumes,
+			DisableStandaloneSSE: c.cfg.Deaf, MaxEventSize: maxSDK}}
 }
 
 // bounded sends the requests of one session. No request outlives the session, no answer is read without a limit, and
@@ -44,8 +47,10 @@ type bounded struct {
 	end     func()
 	open    atomic.Int32 // requests without response headers
 	last    atomic.Int32 // status of the last answer; 0: none
+	asked   atomic.Int64 // nanoseconds that the last answer asks to wait
 	header  http.Header
 	timeout time.Duration // for the response headers, if the request has no deadline
+	now     func() time.Time
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -86,6 +91,9 @@ func (b *bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	t.status.Store(int32(res.StatusCode))
 	b.last.Store(int32(res.StatusCode))
 	t.busy.Store(res.Header.Get("Retry-After") != "")
+	asked := int64(outbound.RetryAfter(res.Header, b.now()))
+	t.after.Store(asked)
+	b.asked.Store(asked)
 	in := &body{Reader: res.Body, Closer: res.Body, stop: stop, left: maxMessage, endless: isStream(res)}
 	res.ContentLength = -1 // the SDK reads more bytes than were sent
 	if res.Body = (readCloser{&exactBody{in: in}, in}); in.endless {
@@ -139,6 +147,7 @@ type tracks struct {
 	sent   atomic.Bool  // some of it was sent, or may have been
 	status atomic.Int32 // of the HTTP answer; 0: none
 	busy   atomic.Bool  // the answer has a Retry-After header
+	after  atomic.Int64 // nanoseconds that the answer asks to wait
 }
 
 type tracksKey struct{}
@@ -171,6 +180,7 @@ func neverSent(err error) bool {
 type statusError struct {
 	error
 	status int
+	after  time.Duration // that the server asks to wait
 }
 
 func (s statusError) Unwrap() error { return s.error }

@@ -58,9 +58,10 @@ type Config struct {
 	// received.
 	Deaf bool
 
-	Timeout time.Duration // to connect, to list, and for a call whose context has no deadline; 0: 30 s
-	Log     *slog.Logger  // nil: no log
-	Changed func()        // called after the server has reported a change of its tools; optional
+	Timeout time.Duration    // to connect, to list, and for a call whose context has no deadline; 0: 30 s
+	Log     *slog.Logger     // nil: no log
+	Changed func()           // called after the server has reported a change of its tools; optional
+	Now     func() time.Time // nil: time.Now
 }
 
 var validName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`)
@@ -134,6 +135,9 @@ func New(c Config) (*Client, error) {
 	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	if c.Changed == nil {
 		c.Changed = func() {}

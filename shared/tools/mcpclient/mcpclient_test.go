@@ -1,6 +1,7 @@
 package mcpclient_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/tools/mcpclient"
 )
@@ -210,6 +212,44 @@ func TestHTTPClientOfCaller(t *testing.T) {
 	_, _, err := connect(t, mcpclient.Config{URL: url + "/mcp", HTTP: given}).Tools(t.Context(), mcpclient.Choice{})
 	if !errors.Is(err, refuse) || len(paths) == 0 || given.CheckRedirect != nil {
 		t.Errorf("%v by %v", err, paths)
+	}
+}
+
+// TestABusyServerSaysUntilWhen checks that an error has the wait that a busy server asks for, whether it refuses a call
+// or a session.
+func TestABusyServerSaysUntilWhen(t *testing.T) {
+	s, url := server(t, nil)
+	add(s, "act", "", object)
+	busy := ""
+	given := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		body := []byte(nil)
+		if r.Body != nil {
+			var err error
+			if body, err = io.ReadAll(r.Body); err != nil {
+				return nil, err
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		if busy == "" || !bytes.Contains(body, []byte(busy)) {
+			return http.DefaultTransport.RoundTrip(r)
+		}
+		return &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"600"}},
+			Body: http.NoBody, Request: r}, nil
+	})}
+	c := connect(t, mcpclient.Config{URL: url + "/mcp", HTTP: given})
+	tools, _, err := c.Tools(t.Context(), mcpclient.Choice{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	busy = `"tools/call"`
+	_, err = call(t, tool.NewSet(tools...)["act"], `{}`)
+	if got := fault.As(err).RetryAfter; got != 10*time.Minute || !tool.IsTransient(err) {
+		t.Errorf("a call: %v, after %s", err, got)
+	}
+	busy = "method"
+	_, _, err = connect(t, mcpclient.Config{URL: url + "/mcp", HTTP: given}).Tools(t.Context(), mcpclient.Choice{})
+	if got := fault.As(err).RetryAfter; got != 10*time.Minute {
+		t.Errorf("a session: %v, after %s", err, got)
 	}
 }
 

@@ -54,6 +54,7 @@ type line struct {
 	mcp.Transport
 	kill   func()
 	status func() int32 // of the last HTTP answer; nil for a program
+	asked  func() int64 // nanoseconds that the last HTTP answer asks to wait
 
 	mu   sync.Mutex
 	conn mcp.Connection
@@ -157,7 +158,7 @@ func (c *Client) connectAs(ctx context.Context, protocol string) (*session, erro
 	if err != nil {
 		l.abort()
 		if l.status != nil {
-			err = statusError{err, int(l.status())}
+			err = statusError{err, int(l.status()), time.Duration(l.asked())}
 		}
 		return nil, err
 	}

@@ -85,7 +85,7 @@ func open(f mcpfile.Server, o Options) (*server, error) {
 	s := &server{name: f.Name, log: o.Log, now: o.Now, choice: mcpclient.Choice{Prefix: f.Prefix(), Reads: f.ReadOnly,
 		Only: f.Only, Deny: f.Deny, Approval: tool.Approval(f.Approval), Named: f.Named}}
 	c := mcpclient.Config{Name: f.Name, URL: f.URL, Dir: f.Dir, HTTP: o.HTTP, Header: http.Header{}, Log: o.Log,
-		Timeout: askTime, Changed: s.outdate,
+		Timeout: askTime, Changed: s.outdate, Now: o.Now,
 		Deaf: true} // an open stream is useless to a function that sleeps between its requests
 	if f.Command != "" {
 		c.Command = append([]string{f.Command}, f.Args...)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 )
 
 // errUnreadable is the error for an answer that made genai panic.
@@ -41,9 +42,9 @@ func (m *Model) explain(ctx context.Context, ex *exchange, err error, shown bool
 		return &failure{fault: busy("The connection to Gemini broke off.").Because(errors.Join(ex.broken, ctx.Err())),
 			again: !shown}
 	case ex.status < 200 || ex.status > 299:
-		return m.refusal(parseStatus(ex.status, ex.body.Bytes()), ex.retryAfter)
+		return m.refusal(parseStatus(ex.status, ex.body.Bytes()), ex.header)
 	case errors.As(err, &api): // in the middle of a stream
-		f := m.refusal(status{Code: api.Code, Status: api.Status, Details: api.Details}, "")
+		f := m.refusal(status{Code: api.Code, Status: api.Status, Details: api.Details}, nil)
 		f.again = f.again && !shown
 		return f
 	}
@@ -108,8 +109,8 @@ func parseStatus(code int, body []byte) status {
 }
 
 // refusal returns the failure for an error of the service, with a message from this package.
-func (m *Model) refusal(s status, retryAfter string) *failure {
-	f := &failure{after: max(s.retryDelay(), m.parseRetryAfter(retryAfter))}
+func (m *Model) refusal(s status, header http.Header) *failure {
+	f := &failure{after: max(s.retryDelay(), outbound.RetryAfter(header, m.cfg.Now()))}
 	switch s.Code {
 	case http.StatusTooManyRequests:
 		f.again, f.fault = true, busy("Gemini is asked too much at the moment.")
@@ -148,25 +149,11 @@ func (s status) detail(kind string) map[string]any {
 	return nil
 }
 
-// maxAsked limits the wait that a service can ask for, so the sum with another time.Duration does not overflow.
-const maxAsked = 24 * time.Hour
-
 func (s status) retryDelay() time.Duration {
 	text, _ := s.detail("RetryInfo")["retryDelay"].(string)
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		return 0
 	}
-	return min(max(d, 0), maxAsked)
-}
-
-// parseRetryAfter parses the header: seconds, or a date (RFC 9110 section 10.2.3).
-func (m *Model) parseRetryAfter(h string) time.Duration {
-	if n, err := strconv.Atoi(h); err == nil {
-		return time.Duration(min(max(n, 0), int(maxAsked/time.Second))) * time.Second
-	}
-	if t, err := http.ParseTime(h); err == nil {
-		return min(max(t.Sub(m.cfg.Now()), 0), maxAsked)
-	}
-	return 0
+	return outbound.BoundWait(d)
 }

@@ -61,8 +61,9 @@ func TestFailures(t *testing.T) {
 		{"429 with RetryInfo", []fakegemini.Turn{status(429, retryIn3)}, "", []time.Duration{3*time.Second + half}},
 		{"429 with Retry-After", []fakegemini.Turn{{Status: 429, Header: header("Retry-After", "7")}}, "",
 			[]time.Duration{7*time.Second + half}},
-		{"429 with a date", []fakegemini.Turn{{Status: 429, Header: header("Retry-After", "Sun, 01 Nov 2026 "+
-			"00:00:09 GMT")}}, "", []time.Duration{9*time.Second + half}},
+		{"429 with a date", []fakegemini.Turn{{Status: 429, Header: http.Header{
+			"Date": {"Sat, 31 Oct 2026 23:00:00 GMT"}, "Retry-After": {"Sat, 31 Oct 2026 23:00:09 GMT"}}}}, "",
+			[]time.Duration{9*time.Second + half}},
 		{"429 as a list", slices.Repeat([]fakegemini.Turn{list}, 4), model.CodeOverloaded,
 			[]time.Duration{half, 2 * half, 4 * half}},
 		{"a long wait", []fakegemini.Turn{status(429, retryIn1h)}, model.CodeOverloaded, nil},

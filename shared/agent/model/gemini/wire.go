@@ -19,10 +19,10 @@ type exchange struct {
 	settings []byte            // other members to send, as genai encoded them; nil until it has encoded them
 	whole    bool              // only this package reads the answer; genai sees an empty one
 
-	status     int // 0: no response arrived
-	retryAfter string
-	body       bytes.Buffer // bytes of the response that were read
-	broken     error        // why reading stopped before the end
+	status int          // 0: no response arrived
+	header http.Header  // of the answer
+	body   bytes.Buffer // bytes of the response that were read
+	broken error        // why reading stopped before the end
 }
 
 type exchangeKey struct{}
@@ -54,7 +54,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	ex.status, ex.retryAfter = res.StatusCode, res.Header.Get("Retry-After")
+	ex.status, ex.header = res.StatusCode, res.Header
 	streams := res.StatusCode == http.StatusOK && strings.HasSuffix(req.URL.Path, ":streamGenerateContent")
 	if streams {
 		res.Body = newEventStream(res.Body)

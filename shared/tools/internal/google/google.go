@@ -13,6 +13,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
@@ -46,16 +47,20 @@ func Read(err error) provider.Failure {
 	if token.ErrorCode == "invalid_grant" {
 		return provider.Failure{Proof: provider.NoAccess, Reason: "invalid_grant", Access: provider.Reauth(Name)}
 	}
-	return provider.Failure{Proof: provider.NotSent, Reason: "token"}
+	f = provider.Failure{Proof: provider.NotSent, Reason: "token"}
+	if token.Response != nil {
+		f.After = outbound.RetryAfter(token.Response.Header, time.Time{})
+	}
+	return f
 }
 
 func readAnswer(e *googleapi.Error) provider.Failure {
-	f := provider.Failure{Status: e.Code, Reason: reason(e), After: provider.RetryAfter(e.Header)}
+	f := provider.Failure{Status: e.Code, Reason: reason(e), After: outbound.RetryAfter(e.Header, time.Time{})}
 	if f.After == 0 {
 		f.After = delay(e)
 	}
 	if f.Until = until(e.Message); !f.Until.IsZero() && f.After == 0 {
-		f.After = provider.Wait(e.Header, f.Until)
+		f.After = outbound.WaitUntil(e.Header, f.Until, time.Time{})
 	}
 	switch {
 	case e.Code == http.StatusUnauthorized:
@@ -103,7 +108,7 @@ func delay(e *googleapi.Error) time.Duration {
 		if text, ok := info["retryDelay"].(string); ok && info["@type"] == "type.googleapis.com/google.rpc.RetryInfo" {
 			d, err := time.ParseDuration(text)
 			if err == nil {
-				return provider.AtMostADay(d)
+				return outbound.BoundWait(d)
 			}
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -55,35 +53,6 @@ func Lost(err error) Failure {
 func Reauth(name string) *fault.Error {
 	return fault.New(fault.Auth, fault.CodeReauth, "Access to your %s account has expired. Please link it again.", name)
 }
-
-// maxAfter limits a wait that a provider asks for.
-const maxAfter = 24 * time.Hour
-
-// RetryAfter returns how long an answer asks to wait, by its header Retry-After in seconds or as a date (RFC 9110
-// §10.2.3), a day at most; zero if it does not ask. A date counts from the header Date.
-func RetryAfter(h http.Header) time.Duration {
-	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
-		return Wait(h, at)
-	}
-	s, err := strconv.Atoi(h.Get("Retry-After"))
-	if err != nil || s < 0 {
-		return 0
-	}
-	return min(time.Duration(min(s, int(maxAfter/time.Second)))*time.Second, maxAfter)
-}
-
-// Wait returns the time from the date of an answer until at, a day at most; zero if at is past or the answer has no
-// date.
-func Wait(h http.Header, at time.Time) time.Duration {
-	date, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		return 0
-	}
-	return AtMostADay(at.Sub(date))
-}
-
-// AtMostADay returns d, zero if it is negative, a day at most.
-func AtMostADay(d time.Duration) time.Duration { return min(max(0, d), maxAfter) }
 
 // connection describes a network error in fixed words: its own text may contain names and addresses.
 func connection(err error) string {
