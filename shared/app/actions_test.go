@@ -11,7 +11,9 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/app"
@@ -28,8 +30,11 @@ type endpoint struct {
 	asked []string // method, path and Idempotency-Key of each request
 	fails int      // number of requests to answer with 500
 
+	asks   string // Retry-After of an endpoint that is too busy
 	status int    // of every answer; 0 means 200
 	answer string // body of the answers; empty means one item
+
+	forward func(time.Duration) // sets the deployment's clock
 }
 
 func newEndpoint(t *testing.T) *endpoint {
@@ -44,6 +49,11 @@ func newEndpoint(t *testing.T) *endpoint {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
+		if e.asks != "" {
+			w.Header().Set("Retry-After", e.asks)
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
 		if e.status != 0 {
 			w.WriteHeader(e.status)
 		}
@@ -51,6 +61,12 @@ func newEndpoint(t *testing.T) *endpoint {
 	}))
 	t.Cleanup(e.Close)
 	return e
+}
+
+func (e *endpoint) set(asks string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.asks = asks
 }
 
 func (e *endpoint) requests() []string {
@@ -101,10 +117,51 @@ func withActions(t *testing.T, e *endpoint, settings ...string) *proved {
 	greet := action.Handle(func(_ context.Context, c tool.Call, in greeting) (greeting, error) {
 		return greeting{c.UID + ": " + in.Text}, nil
 	})
+	var later atomic.Int64
 	w := testkit.Open(t, testkit.Options{Dir: t.TempDir(),
 		Settings: append(settings, "ACTIONS="+dir, "ACTION_KEY=0123456789abcdef0123456789abcdef"),
-		App:      []app.Option{app.Replace(actions.With(action.Handlers{"greet": greet}))}})
+		App: []app.Option{app.Replace(actions.With(action.Handlers{"greet": greet})),
+			app.WithClock(func() time.Time { return time.Now().Add(time.Duration(later.Load())) })}})
+	e.forward = func(d time.Duration) { later.Add(int64(d)) }
 	return &proved{w, t}
+}
+
+// TestAnApprovedActionWaitsForABusyEndpoint checks over HTTP that an approved action is not tried again before the time
+// that its endpoint asked for, says until when it waits, and then goes on by itself.
+func TestAnApprovedActionWaitsForABusyEndpoint(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e)
+	w.SetModel(testkit.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))
+	r := w.ask()
+	e.set("600")
+	w.approve(r)
+	waits := func() (v testkit.Answer, until time.Time) {
+		v = w.call("GET", "/api/agent/runs/"+r.RunID, "")
+		var body struct {
+			Actions []struct{ NotBefore time.Time }
+		}
+		if err := json.Unmarshal(v.Body, &body); err != nil || len(body.Actions) != 1 {
+			t.Fatalf("%v: %s", err, v.Body)
+		}
+		return v, body.Actions[0].NotBefore
+	}
+	v, until := waits()
+	if wait := time.Until(until); v.Status != "executing" || wait < 9*time.Minute || wait > 10*time.Minute {
+		t.Fatalf("%s until %s: %s", v.Status, until, v.Body)
+	}
+	e.set("")
+	e.forward(8 * time.Minute)
+	w.swept()
+	w.deliver()
+	if n := len(e.requests()); n != 1 {
+		t.Errorf("before the time, it was asked %d times", n)
+	}
+	e.forward(3 * time.Minute)
+	w.swept()
+	w.deliver()
+	if v, until = waits(); v.Status != "completed" || !until.IsZero() || len(e.requests()) != 2 {
+		t.Errorf("%s until %s: %s, %v", v.Status, until, v.Body, e.requests())
+	}
 }
 
 // act calls an action by its name.

@@ -141,7 +141,7 @@ func (t Terms) Unaffordable(s *State) (rest []*Action, why *Overrun) {
 		return nil, nil
 	}
 	for _, a := range s.Current() {
-		if a.SideEffect && a.notBegun() && a.Kind != KindCall {
+		if a.SideEffect && a.notBegun() && a.Started.Attempt == 0 && a.Kind != KindCall {
 			rest = append(rest, a)
 		}
 	}

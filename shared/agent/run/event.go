@@ -65,7 +65,7 @@ const (
 	ActionWaits       EventType = "action.waiting"
 	ActionDecided     EventType = "action.decided"
 	ActionStarted     EventType = "action.started"
-	ActionPostponed   EventType = "action.postponed" // a reading call whose result is not there yet
+	ActionPostponed   EventType = "action.postponed" // a call that begins later: nothing is there yet, or it must wait
 	ActionFinished    EventType = "action.finished"
 	ContextCompressed EventType = "context.compressed"
 	CancelRequested   EventType = "run.cancel_requested"

@@ -187,12 +187,12 @@ func (a *Action) apply(e Event) error {
 	return nil
 }
 
-// postpone makes a reading call begin again later. An approved call has started; it may begin again under the same
-// approval.
+// postpone makes a reading call, or an approved one that has had no effect, begin again later. An approved call has
+// started; it may begin again under the same approval.
 func (a *Action) postpone(e Event) error {
 	running := a.Status == ActionExecuting
-	if e.Postponed == nil || a.SideEffect || !a.Runnable() && !running {
-		return illegal(e, "only a reading call that has no outcome can begin again later")
+	if e.Postponed == nil || a.SideEffect && a.Decision == "" || !a.Runnable() && !running {
+		return illegal(e, "only a reading or an approved call that has no outcome can begin again later")
 	}
 	if running {
 		a.Status, a.Execution = ActionAwaiting, NotStarted

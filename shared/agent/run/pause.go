@@ -6,7 +6,7 @@ import "time"
 // user can revoke the approval.
 func (a *Action) Held(now time.Time) bool { return a.Runnable() && now.Before(a.HeldUntil) }
 
-// Postponed reports whether the call's tool looks again later.
+// Postponed reports whether the call begins again later, because its tool or its service asked for that.
 func (a *Action) Postponed(now time.Time) bool { return a.Runnable() && now.Before(a.NotBefore) }
 
 // HeldUntil returns the end of the undo window that closes first among the newest turn's calls, or zero if none is

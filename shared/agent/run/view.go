@@ -109,6 +109,7 @@ type ActionView struct {
 	ModelName       string     `json:"modelName,omitempty"`
 	Step            *tool.Step `json:"step,omitempty"`     // set if the tool's calls are shown as steps
 	HeldUntil       time.Time  `json:"heldUntil,omitzero"` // end of the undo window, before the call starts
+	NotBefore       time.Time  `json:"notBefore,omitzero"` // of a postponed call: when it begins again
 	ReplacedBy      string     `json:"replacedBy,omitempty"`
 	PlannedAt       time.Time  `json:"plannedAt"`
 	UpdatedAt       time.Time  `json:"updatedAt"`
@@ -166,7 +167,7 @@ func NewActionView(nonce []byte, s *State, a *Action) *ActionView {
 		v.ModelName = s.Turns[a.Turn-1].Model
 	}
 	if a.Runnable() {
-		v.HeldUntil = a.HeldUntil
+		v.HeldUntil, v.NotBefore = a.HeldUntil, a.NotBefore
 	}
 	if info := a.Error; info != nil {
 		v.ErrorCode, v.ErrorReason, v.Message, v.Field = info.Class, info.Code, info.Message, info.Field

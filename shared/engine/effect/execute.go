@@ -39,14 +39,17 @@ func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 	if t.Waits() {
 		return leaveToClient(ctx, ex, id, t)
 	}
-	handle := ""
-	if t.Prepares() {
+	handle := a.Started.Handle // of a call that was postponed
+	if t.Prepares() && handle == "" {
 		if claimed, err := claim(ctx, ex, id); err != nil || !claimed {
 			return err
 		}
 		handle, err = prepare(ctx, ex, t, a)
 		if tool.AsksFirst(err) && a.Decision == "" {
 			return askAfterAll(ctx, ex, a, err)
+		}
+		if wait, waits := nextCall(ex, a, err); waits {
+			return postpone(ctx, ex, id, wait)
 		}
 		if err != nil {
 			return recordOutcome(ctx, ex, id, failed(err))
@@ -155,6 +158,9 @@ func carryOut(ctx context.Context, ex *unit.Execution, beat *unit.Heartbeat, t *
 			}
 		case !tool.IsTransient(err):
 			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }
+		}
+		if wait, waits := nextCall(ex, a, err); waits && !underWay {
+			return func(ctx context.Context) error { return postpone(ctx, ex, id, wait) }
 		}
 		if try == maxCallTries || beat.Ended() || backOff(ctx, ex, try, err) != nil {
 			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }

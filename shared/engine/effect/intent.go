@@ -221,7 +221,7 @@ func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, t *to
 			reason = notSigned
 		}
 		return true, approval.Request(tx, a, run.KindApproval, reason)
-	case a.Status == run.ActionExecuting: // it was counted when it was started
+	case a.Started.Attempt > 0: // it was counted when it was first started
 		n = 0
 	default:
 		n = approval.Uncounted(tx, t, a, a.Args)

@@ -85,6 +85,23 @@ func prepare(ctx context.Context, ex *unit.Execution, t *tool.Tool, a *run.Actio
 // longestWait limits the wait before another attempt, because the run occupies a process during the wait.
 const longestWait = 4 * time.Second
 
+// nextCall returns how long a call waits whose service asked for a longer wait than longestWait, and whether it waits
+// at all: nothing has happened yet, and no client waits for the answer. A reading call waits as long as a run waits for
+// a model; an approved effect waits until its approval would have ended. An effect that no user approved does not wait,
+// because its permission may not last.
+func nextCall(ex *unit.Execution, a *run.Action, failure error) (wait time.Duration, waits bool) {
+	wait = fault.As(failure).RetryAfter
+	if !tool.IsTransient(failure) || wait <= longestWait || a.UserInitiated || ex.Agents.Get(ex.Run.Agent).Page {
+		return 0, false
+	}
+	at := ex.Now().Add(wait)
+	end := a.PlannedAt.Add(ex.ModelPatience)
+	if a.SideEffect {
+		end = a.ExpiresAt
+	}
+	return wait, at.Before(end) && at.Before(ex.Run.Deadline) && (!a.SideEffect || a.Decision != "")
+}
+
 var errLongWait = errors.New("the provider asked for a longer wait than an attempt allows")
 
 // backOff waits before the next attempt: a random time up to 1, 2 or 4 seconds, or as long as the provider asks for. It

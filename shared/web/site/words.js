@@ -133,6 +133,10 @@ export const given = { cancelled: 'Cancelled.', expired: 'Expired: it was not ap
 /** @type {Record<string, string>} */
 const refused = { undo: 'Undone', take_back: 'Withdrawn in the chat' };
 
+// clock returns a time as text, without the elements of time.js, which pages without a clock do not load.
+const clock = (/** @type {string} */ iso) =>
+  new Date(iso).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+
 /**
  * actionState returns the state of an action: a kind for its colour, and words.
  * @param {any} a an action as the API returns it
@@ -142,6 +146,7 @@ export function actionState(a) {
   if (a.executionStatus === 'unknown' && a.kind === 'review' && !a.decision) {
     return { kind: 'review', words: 'Was it done? Please check' };
   }
+  if (lasts(a.notBefore)) return { kind: 'work', words: `Waits until ${clock(a.notBefore)}` };
   switch (a.status) {
     case 'planned': return { kind: 'plan', words: 'Planned' };
     case 'awaiting_confirmation': if (a.decision && lasts(a.heldUntil)) return { kind: 'work', words: 'Approved' };

@@ -905,10 +905,12 @@ var unmet = {
 };
 var given = { cancelled: "Cancelled.", expired: "Expired: it was not approved in time." };
 var refused = { undo: "Undone", take_back: "Withdrawn in the chat" };
+var clock2 = (iso) => new Date(iso).toLocaleString(void 0, { dateStyle: "medium", timeStyle: "short" });
 function actionState(a) {
   if (a.executionStatus === "unknown" && a.kind === "review" && !a.decision) {
     return { kind: "review", words: "Was it done? Please check" };
   }
+  if (lasts(a.notBefore)) return { kind: "work", words: `Waits until ${clock2(a.notBefore)}` };
   switch (a.status) {
     case "planned":
       return { kind: "plan", words: "Planned" };
@@ -1193,7 +1195,7 @@ function takeBack(ids) {
 
 // site/time.js
 var full = new Intl.DateTimeFormat(void 0, { dateStyle: "medium", timeStyle: "short" });
-var clock2 = new Intl.DateTimeFormat(void 0, { timeStyle: "short" });
+var clock3 = new Intl.DateTimeFormat(void 0, { timeStyle: "short" });
 var exact = new Intl.DateTimeFormat(
   void 0,
   { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hour12: false }
@@ -1203,7 +1205,7 @@ function moment(iso, format) {
   if (Number.isNaN(at2.getTime())) return el("span", {}, String(iso ?? ""));
   return el("time", { datetime: at2.toISOString(), title: full.format(at2) }, format.format(at2));
 }
-var when = (iso) => moment(iso, new Date(iso).toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? clock2 : full);
+var when = (iso) => moment(iso, new Date(iso).toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? clock3 : full);
 var zoned = new Intl.DateTimeFormat(void 0, { hour: "numeric", minute: "2-digit", timeZoneName: "short" });
 var clocked = (iso) => moment(iso, new Date(iso).toDateString() === (/* @__PURE__ */ new Date()).toDateString() ? zoned : named2);
 var named2 = new Intl.DateTimeFormat(void 0, {
@@ -1219,7 +1221,7 @@ var short = new Intl.DateTimeFormat(void 0, { day: "numeric", month: "short" });
 var long = new Intl.DateTimeFormat(void 0, { day: "numeric", month: "short", year: "numeric" });
 function day3(iso) {
   const [at2, now2] = [new Date(iso), /* @__PURE__ */ new Date()];
-  if (at2.toDateString() === now2.toDateString()) return moment(iso, clock2);
+  if (at2.toDateString() === now2.toDateString()) return moment(iso, clock3);
   return moment(iso, at2.getFullYear() === now2.getFullYear() ? short : long);
 }
 var instant2 = (iso) => moment(iso, exact);
@@ -5492,13 +5494,13 @@ var numbers = [
 ];
 var parts = { morning: 12, noon: 12, afternoon: 18, evening: 22, night: 24, midnight: 24 };
 var units = { minute: 1, min: 1, hour: 60, day: 1440, week: 10080 };
-var clock3 = String.raw`(?:\d{1,2}:\d\d(?:\s*[ap]\.?m\b\.?)?|\d{1,2}\s*[ap]\.?m\b\.?|noon|midnight)`;
+var clock4 = String.raw`(?:\d{1,2}:\d\d(?:\s*[ap]\.?m\b\.?)?|\d{1,2}\s*[ap]\.?m\b\.?|noon|midnight)`;
 var weekday = `${days.join("|")}|sun|mon|tues?|wed|thu(?:rs?)?|fri|sat`;
 var day5 = String.raw`(?:\d{4}-\d\d-\d\d|today|tonight|tomorrow|(?:this |next )?(?:${weekday}))`;
 var month = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*";
 var part = String.raw`(?:morning|afternoon|evening|night)`;
 var limits = String.raw`\b(?:by|until|till|before|no later than|due(?:\s+(?:by|on|at))?|deadline(?:\s+is)?:?)\s+` + String.raw`(?:at\s+)?(?:the\s+)?`;
-var known5 = new RegExp(`${limits}(?:((?:end of (?:the |this )?day|eod)\\b)|(${day5})(?:\\s+(?:at\\s+)?(${clock3}|${part}))?(?![\\w-])|(?:this\\s+)?(${part})\\b|(${clock3})(?:\\s+(?:on\\s+)?(${day5})(?![\\w-]))?(?!\\d))`, "i");
+var known5 = new RegExp(`${limits}(?:((?:end of (?:the |this )?day|eod)\\b)|(${day5})(?:\\s+(?:at\\s+)?(${clock4}|${part}))?(?![\\w-])|(?:this\\s+)?(${part})\\b|(${clock4})(?:\\s+(?:on\\s+)?(${day5})(?![\\w-]))?(?!\\d))`, "i");
 var span = new RegExp(String.raw`\b(?:with)?in\s+(?:the next\s+)?(\d{1,3}|an?|half an|${numbers.join("|")})\s+` + String.raw`(min(?:ute)?|hour|day|week)s?\b`, "i");
 var today = /\b(?:today|tonight|this (evening|afternoon|morning))(?=\s*(?:[.,;!?]|$))/i;
 var abroad = /^,?\s*\(?(?:(?:utc|gmt|[ecmp][sd]?t|cest|cet|bst|ist|jst)\b|(?:[a-z]+\s){1,2}?time\b)/i;
