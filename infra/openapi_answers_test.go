@@ -498,6 +498,7 @@ func ofFiles(t *testing.T, d *described) {
 	s.want(t, 429, ask{op: "uploadFile", header: formHeader, body: formOf("one more")})
 	s.App.API.Records.Files = nil
 	s.want(t, 501, ask{op: "uploadFile", header: formHeader, body: formOf("a")})
+	s.want(t, 501, ask{op: "chat", body: `{"message":"read it","attachments":[{"name":"a.txt","data":"YQ=="}]}`})
 }
 
 // reminders reads and sets the user's choice about e-mails, also where no e-mails are sent.

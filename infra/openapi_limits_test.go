@@ -23,6 +23,7 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"Agent/examples":             "registry.MaxExamples",
 	"CallAnswers/results":        "model.MaxCalls",
 	"Ask/attachments":            "attachment.MaxFiles",
+	"ChatMessage/attachments":    "attachment.MaxFiles",
 	"Wish/attachments":           "attachment.MaxFiles",
 	"Refinement/attachments":     "attachment.MaxFiles",
 	"Ask/timeZone":               "timezone.MaxName", "ChatMessage/timeZone": "timezone.MaxName",

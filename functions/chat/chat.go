@@ -8,9 +8,11 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/agents"
+	"github.com/countersign-run/countersign/shared/app/files"
 	"github.com/countersign-run/countersign/shared/app/moves"
 )
 
 func init() {
-	functions.HTTP("chat", app.Serve(api.Chat, app.Users, moves.Parts, agents.Pages, app.Chat))
+	functions.HTTP("chat", app.Serve(api.Chat, app.Users, moves.Parts, agents.Pages, app.Chat,
+		files.Part, files.Uploads))
 }

@@ -28,9 +28,10 @@ func (r *request) chatRequest(b chatBody) (chat.Request, error) {
 
 func postChat(r *request) (any, error) {
 	var in struct {
-		Message string  `json:"message"`
-		Agent   *string `json:"agent"`
-		Model   *string `json:"model"`
+		Message     string         `json:"message"`
+		Attachments []attachedBody `json:"attachments"`
+		Agent       *string        `json:"agent"`
+		Model       *string        `json:"model"`
 		chatBody
 	}
 	if _, err := r.decode(&in); err != nil {
@@ -41,6 +42,9 @@ func postChat(r *request) (any, error) {
 		return nil, err
 	}
 	q.Message = in.Message
+	if q.Files, err = filesOf(in.Attachments); err != nil {
+		return nil, err
+	}
 	if q.Agent, err = agentName(in.Agent, run.Page); err != nil {
 		return nil, err
 	}

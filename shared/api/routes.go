@@ -34,7 +34,7 @@ var (
 	AGUI = Function{"agui", []Route{{"POST", "/api/agent/agui",
 		chatting(public(streaming(postAGUI)), `"source"`, `"binary"`)}}}
 
-	Chat        = Function{"chat", []Route{{"POST", "/api/agent/chat", public(postChat)}}}
+	Chat        = Function{"chat", []Route{{"POST", "/api/agent/chat", attaching(public(postChat))}}}
 	ChatResults = Function{"chat-results", []Route{{"POST", "/api/agent/chat/results", reading(postChatResults)}}}
 	GeminiAgent = Function{"gemini-agent", []Route{{"POST", "/api/gemini/agent", public(postGeminiAgent)}}}
 	Actions     = Function{"actions", []Route{{"POST", "/api/agent/actions/{name}", reading(postAction)}}}

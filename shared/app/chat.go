@@ -33,8 +33,8 @@ func serveChat(b *Builder) error {
 		return err
 	}
 	names := slices.Concat(b.API.Loop.Tools.Names(), BuiltIn, ownNames)
-	b.API.Chat = &chat.Chat{Core: b.API.Loop, Ledger: b.API.Records, Taken: chat.NamesOf(names...), Key: key,
-		Audience: b.Config.AuthAudience}
+	b.API.Chat = &chat.Chat{Core: b.API.Loop, Ledger: b.API.Records,
+		Taken: chat.NamesOf(names...), Key: key, Audience: b.Config.AuthAudience}
 	return nil
 }
 

@@ -346,8 +346,8 @@ func TestUploadsRefused(t *testing.T) {
 	})
 }
 
-// TestFilesWithoutBucket has a deployment without a bucket: uploads are refused, and prompts bring their files as
-// before.
+// TestFilesWithoutBucket has a deployment without a bucket: uploads and files of pages are refused, and prompts bring their
+// files as before.
 func TestFilesWithoutBucket(t *testing.T) {
 	w := deploy(t)
 	w.App.API.Records.Files = nil
@@ -363,5 +363,9 @@ func TestFilesWithoutBucket(t *testing.T) {
 	}
 	if a := w.call("POST", runPath, `{"prompt":"x","attachments":[{"name":"a.txt","data":"YQ=="}]}`); a.HTTP != 200 {
 		t.Errorf("%d %s; want a.HTTP 200", a.HTTP, a.Body)
+	}
+	a = w.chat(chatPath, `{"message":"x","attachments":[{"name":"a.txt","data":"YQ=="}]}`)
+	if a.HTTP != http.StatusNotImplemented || a.Error.Code != "not_bound" {
+		t.Errorf("a page: %d %s", a.HTTP, a.Body)
 	}
 }

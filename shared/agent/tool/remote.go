@@ -137,8 +137,15 @@ func (t *Tool) AsRemote() *Tool {
 	c.place, c.reads, c.has.rule = nil, nil, false // the run may be in another store
 	c.has.prepare, c.has.execute, c.has.reconcile, c.has.lookUp = false, false, false, false
 	c.has.limit, c.has.interrupt = false, false
+	c.functions = elsewhere{t.functions}
 	return &c
 }
+
+// elsewhere are the functions of a call that is judged outside of this process. In this process the call has no
+// recipients, so the policy asks for no approval of them.
+type elsewhere struct{ functions }
+
+func (elsewhere) targets(json.RawMessage) ([]Target, error) { return nil, nil }
 
 // ServerTools states which tools of an MCP server are in use, for users and operators.
 type ServerTools struct {

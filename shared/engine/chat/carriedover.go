@@ -74,7 +74,7 @@ func (c *Chat) continued(ctx context.Context, uid string, h *history, words stri
 		note += "\n"
 	}
 	return loop.Prompt{Text: words, Client: &loop.ClientSide{SystemNote: note + numbered, Waiting: waits,
-		History: conversation.ClientHistory{Contents: h.contents}}}, err
+		History: conversation.ClientHistory{Contents: h.contents, Files: h.FilesBefore}}}, err
 }
 
 // waiting describes, for the model, a proposal that waits for the user.

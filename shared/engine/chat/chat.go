@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
 // The limits of a request. The API limits its body to 1 MiB.
@@ -35,12 +36,15 @@ const (
 	maxTurn     = 1001 // in the history of a turn, with the user's new message
 )
 
-// Ledger counts the users' model usage (shared/engine/records).
+// Ledger counts the users' model usage, and stores their files (shared/engine/records).
 type Ledger interface {
 	// Admit counts a request and its first model call, and stores the user's locale if the request brought a new one.
 	// starts reports whether the request starts a message. Another commit counts the rest of the request's usage (see
 	// Chat.settle).
 	Admit(ctx context.Context, uid string, l run.Limits, starts bool, sent run.Locale) (run.Admission, error)
+
+	// Upload stores a file of the user. It is deleted after a day unless a run has it.
+	Upload(ctx context.Context, uid string, f attachment.File) (attachment.Upload, error)
 }
 
 // Chat answers requests of pages. It stores nothing between them.
@@ -55,13 +59,14 @@ type Chat struct {
 // Request is a request of a page.
 type Request struct {
 	UID, Origin string
-	Agent       string     // a page agent's name; empty: the history's agent, or run.Page in a new conversation
-	Model       string     // empty: the history's model, or the agent's in a new conversation
-	Locale      run.Locale // the user's, as far as the page sent it
-	Email       *string    // see loop.StartRequest
-	Message     string     // POST /chat
-	MessageID   string     // empty: Send makes one, so a repeated request is another message
-	Results     []Result   // POST /chat/results
+	Agent       string            // a page agent's name; empty: the history's agent, or run.Page in a new conversation
+	Model       string            // empty: the history's model, or the agent's in a new conversation
+	Locale      run.Locale        // the user's, as far as the page sent it
+	Email       *string           // see loop.StartRequest
+	Message     string            // POST /chat
+	Files       []attachment.File // with Message; types checked by the caller
+	MessageID   string            // empty: Send makes one, so a repeated request is another message
+	Results     []Result          // POST /chat/results
 	History     []json.RawMessage
 	Tools       []ToolDefinition
 	PageState   json.RawMessage
@@ -141,13 +146,17 @@ func (c *Chat) Send(ctx context.Context, r Request, emit unit.Sink) (*Reply, err
 	if r.MessageID == "" {
 		r.MessageID = run.NewID(c.Core.Random)
 	}
-	if err := h.addUser(r.UID, r.MessageID, r.Message); err != nil {
+	if err := c.upload(ctx, r.UID, r.Files); err != nil {
+		return nil, err
+	}
+	if err := h.addUser(r.UID, r.MessageID, r.Message, r.Files...); err != nil {
 		return nil, err
 	}
 	start, err := c.continued(ctx, r.UID, h, r.Message)
 	if err != nil {
 		return nil, err
 	}
+	start.Files, h.FilesBefore = r.Files, h.FilesBefore || len(r.Files) > 0
 	return c.run(ctx, r, h, start, emit)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/loop"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
 // digest returns a short name for the parts: 128 bits of the SHA-256 hash of their lengths and bytes.
@@ -23,15 +24,19 @@ func digest(parts ...string) string {
 }
 
 // addUser starts the user's message. The ID of a conversation's first message is also the conversation's ID. The IDs of
-// the conversation and the message, with the text, form the keys of all effects that the message requests. So the same
-// text in another message requests new effects, and a repeated message requests none.
-func (h *history) addUser(uid, id, words string) error {
+// the conversation, the message and its files, with the text, form the keys of all effects that the message requests.
+// So the same text in another message requests new effects, and a repeated message requests none.
+func (h *history) addUser(uid, id, words string, files ...attachment.File) error {
 	if id == h.Message {
 		return fault.Invalid("messageId", "this message was answered before; give a new message a new ID, and "+
 			"repeat an old message with the history that it was first sent with")
 	}
 	h.identify(uid, id)
-	h.Message, h.Stem, h.Effects = id, digest("message", h.Conversation, id, words), nil
+	parts := []string{"message", h.Conversation, id, words}
+	for _, f := range files {
+		parts = append(parts, f.FileID)
+	}
+	h.Message, h.Stem, h.Effects = id, digest(parts...), nil
 	return nil
 }
 
@@ -94,7 +99,7 @@ func (p *effectStarter) start(ctx context.Context, e *call, n int) (reused bool,
 			Title:    p.title(),
 			Key:      p.h.key(n), BodyHash: digest(e.action.Tool, string(e.action.Args)),
 		}, loop.Call{Prompt: p.asked(e.action.Tool), Terminal: p.h.Terminal,
-			Tool: e.action.Tool, Args: e.action.Args, Model: e.askedBy})
+			Tool: e.action.Tool, Args: e.action.Args, Model: e.askedBy, FilesBefore: p.h.FilesBefore})
 		switch {
 		case err == nil:
 			p.h.Effects = append(p.h.Effects, n)

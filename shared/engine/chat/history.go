@@ -52,6 +52,9 @@ type memo struct {
 	// the number of full or deleted threads of the conversation
 	Threads int           `json:"threads,omitempty"`
 	Left    []carriedOver `json:"left,omitempty"` // runs that the user did not wait for
+	Files   []sentFile    `json:"files,omitempty"`
+	// FilesBefore means that a message had a file, even if the history has lost it.
+	FilesBefore bool `json:"filesBefore,omitempty"`
 }
 
 // call is one call of the last content.
@@ -341,7 +344,7 @@ func (h *history) clientHistory() (*conversation.ClientHistory, error) {
 	for first > 0 && !words(h.contents[first-1]) {
 		first--
 	}
-	k := &conversation.ClientHistory{Contents: h.contents[:first]}
+	k := &conversation.ClientHistory{Contents: h.contents[:first], Files: h.FilesBefore}
 	for i := first; i < len(h.contents); i += 2 {
 		t := conversation.ClientTurn{Content: h.contents[i]}
 		if i+1 < len(h.contents) {

@@ -38,7 +38,7 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, in loop.Prompt, e
 		if err != nil {
 			return nil, err
 		}
-		h.contents, h.calls = conv.Contents.JSON(), nil
+		h.keep(conv.Contents.JSON(), v.RunID, r.Files)
 		switch {
 		case conv.End != nil:
 			return c.ended(r, h, conv.End)
@@ -69,7 +69,7 @@ func (c *Chat) begin(ctx context.Context, r Request, h *history, in loop.Prompt,
 		return nil, nil, nil, err
 	}
 	r.Locale, h.locale = admitted.Locale, admitted.Locale
-	if l, err = c.loop(ctx, r, admitted.Usage); err != nil {
+	if l, err = c.loop(ctx, r, h, admitted.Usage); err != nil {
 		return nil, nil, nil, err
 	}
 	req := loop.StartRequest{UID: r.UID, Agent: r.agent.Name, Origin: r.Origin, Locale: r.Locale, Sink: emit}
@@ -101,10 +101,11 @@ func (c *Chat) countUsage(ctx context.Context, l *loop.Loop, uid, runID string, 
 // maxCountTime is the maximum time that counting a request's tokens may delay the answer.
 const maxCountTime = 5 * time.Second
 
-// loop returns a loop with a store for this request only. The store contains the user's model usage. An action with an
+// loop returns a loop with a store for this request only. The store contains the user's model usage, and what leads to
+// the conversation's files. An action with an
 // effect is a call that is answered from outside, like a page's call, because the core decides whether it needs an
 // approval.
-func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.Loop, error) {
+func (c *Chat) loop(ctx context.Context, r Request, h *history, spent run.UserUsage) (*loop.Loop, error) {
 	set := maps.Clone(r.tools)
 	for name, t := range r.agent.Of(c.Core.Tools) {
 		if set[name] = t; !runsHere(r.agent.Spec(t)) {
@@ -128,11 +129,15 @@ func (c *Chat) loop(ctx context.Context, r Request, spent run.UserUsage) (*loop.
 	if err != nil {
 		return nil, err
 	}
-	own := memory.New(c.Core.Now)
-	if _, err := own.Commit(ctx, store.Create(document.UserPath(r.UID), nil, user)); err != nil {
+	writes, err := c.fileWrites(ctx, r, h)
+	if err != nil {
 		return nil, err
 	}
-	l := loop.New(unit.Env{Store: own, Queue: queue.None{}, Tools: set,
+	own := memory.New(c.Core.Now)
+	if _, err := own.Commit(ctx, append(writes, store.Create(document.UserPath(r.UID), nil, user))...); err != nil {
+		return nil, err
+	}
+	l := loop.New(unit.Env{Store: own, Files: c.Core.Files, Queue: queue.None{}, Tools: set,
 		Model:  verbatimModel{model.Wrapped{Model: c.Core.Model}},
 		Agents: registry.Set{agent.Name: &agent}, UserLimits: limits, Recorder: c.Core.Recorder,
 		Log: c.Core.Log, Now: c.Core.Now, Random: c.Core.Random})

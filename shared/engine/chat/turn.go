@@ -271,7 +271,7 @@ func (t *turn) ask(ctx context.Context, start loop.Prompt) (*TurnReply, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.h.contents, t.h.calls = conv.Contents.JSON(), nil
+	t.h.keep(conv.Contents.JSON(), v.RunID, nil)
 	switch {
 	case conv.End != nil:
 		if err := t.failure(conv.End); err != nil {

@@ -16,6 +16,7 @@ import (
 type ClientHistory struct {
 	Contents []json.RawMessage // up to the user's last message; everything if loop.Prompt has a new one
 	Turns    []ClientTurn      // the model's answers after Contents
+	Files    bool              // an earlier message had a file, even if Contents has lost it
 }
 
 // ClientTurn is one answer of the model and the known responses to its calls.

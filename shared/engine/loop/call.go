@@ -24,6 +24,8 @@ type Call struct {
 	Tool string
 	Args json.RawMessage
 	Own  bool // the user makes the call, so it needs no approval; the policy can still deny it
+	// FilesBefore means that the conversation in which the model made the call had a file.
+	FilesBefore bool
 
 	Undoes  *Undo         // set if the call undoes an action; the call then needs the user's approval in any case
 	Reopens *run.Reopened // set if the call was on an earlier card; the call then needs approval in any case
@@ -65,7 +67,7 @@ func (c Call) needs(ex *unit.Execution, req StartRequest) needs {
 }
 
 func (c Call) stored(tx *unit.Tx) *run.Input {
-	return seeThread(tx, &run.Input{Prompt: c.Prompt, SingleCall: true})
+	return seeThread(tx, &run.Input{Prompt: c.Prompt, SingleCall: true, FilesBefore: c.FilesBefore})
 }
 
 // begin adds the call as if it were the model's first answer.

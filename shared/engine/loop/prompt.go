@@ -28,7 +28,7 @@ type Prompt struct {
 	Answer       json.RawMessage   // JSON Schema of an object: the typed answer (tool.Answer); nil: the answer is text
 	Model        string            // the model to ask, among those that the operator offers; empty: the agent's
 	Thoughts     bool              // the client shows the model's thoughts
-	Files        []attachment.File // none if the client keeps the conversation; types checked by the caller
+	Files        []attachment.File // types checked by the caller
 	PageTools    []run.PageTool    // in addition to the agent's, checked by chat.PageTools; at most 128 KiB
 	PageContext  []run.PageContext // what the page says about itself: at most 100 parts and 64 KiB
 }
@@ -72,9 +72,6 @@ func (p Prompt) check(_ context.Context, ex *unit.Execution, agent *registry.Age
 	if len(p.Instructions) > maxInstructions {
 		return fault.Invalid("instructions", "%d bytes; the limit is %d", len(p.Instructions),
 			maxInstructions)
-	}
-	if p.Client != nil && len(p.Files) > 0 {
-		return fault.Invalid("files", "the agent %s takes no files", agent.Name)
 	}
 	if err := attachment.CheckSizes("files", attachment.FactsOf(attachment.Describe(p.Files))); err != nil {
 		return err
@@ -125,7 +122,7 @@ func (p Prompt) stored(tx *unit.Tx) *run.Input {
 		return seeThread(tx, input)
 	}
 	input.SystemNote, input.Waiting = p.Client.SystemNote, p.Client.Waiting
-	input.Contents = p.Client.History.Contents
+	input.Contents, input.FilesBefore = p.Client.History.Contents, p.Client.History.Files
 	return input
 }
 
