@@ -36,6 +36,31 @@ await run({
     await shown.getByRole('button', { name: 'Save report.txt' }).click();
     expect('the same bytes', (await readFile(await (await saved).path())).equals(large));
     await accessible(page, 'a plan with files');
+    const card = cards(page);
+    const version = await card.getAttribute('data-version');
+    await card.locator('input[type=file]').setInputFiles(
+      { name: 'style.txt', mimeType: 'text/plain', buffer: Buffer.from('Short sentences.') });
+    await card.getByLabel('What should be different?').evaluate((box) => {
+      const data = new DataTransfer();
+      data.items.add(new File(['A dropped one.'], 'dropped.txt', { type: 'text/plain' }));
+      box.dispatchEvent(new DragEvent('drop', { bubbles: true, cancelable: true, dataTransfer: data }));
+    });
+    await card.locator('.attached li').nth(1).waitFor();
+    await shot(page, 'plans-refinement-files');
+    await accessible(page, 'a refinement with files');
+    await page.reload();
+    await settled('the files are kept', async () => await card.locator('.attached li').count() === 2);
+    await card.getByLabel('What should be different?').fill('make step 2 smaller');
+    const refined = page.waitForRequest((r) => r.method() === 'POST' && r.url().endsWith('/refine'));
+    await decide(page, 'Ask for another plan');
+    const { attachments: more } = (await refined).postDataJSON();
+    expect('the files of the refinement are sent', atob(more[0].data) === 'Short sentences.'
+      && atob(more[1].data) === 'A dropped one.');
+    await settled('another plan waits', async () => await card.count() === 1
+      && await card.getAttribute('data-version') !== version);
+    await shown.getByText('style.txt').waitFor();
+    expect('the next refinement has none', await card.locator('.attached li').count() === 0
+      && await card.getByLabel('What should be different?').inputValue() === '');
     await view(page, 'Plans');
     await page.getByRole('button', { name: 'Propose a plan' }).waitFor();
     expect('the next wish has none', await page.locator('.attached li').count() === 0);

@@ -24,7 +24,8 @@ export class Attached {
   node = el('div', { class: 'attached-box' }, this.#list, this.#input);
 
   /**
-   * @param {() => string} slot stores the draft's files @param {AbortSignal} signal ends drops
+   * @param {() => string} slot stores the draft's files
+   * @param {AbortSignal|null} signal ends drops; null: only the place takes drops, for as long as it is shown
    * @param {(err: Error|null) => void} failed shows why a file was not added, or clears that
    * @param {Element} place takes the drops: everything, if the page has only one input
    * @param {() => void} changed called after the user has added or removed a file
@@ -36,13 +37,17 @@ export class Attached {
     this.open.append(icon('clip'));
     const mark = (is) => place.classList.toggle('dropping', is);
     const drop = (/** @type {any} */ e) => {
-      const has = e.dataTransfer?.types.includes('Files');
+      const has = e.dataTransfer?.types.includes('Files') && !e.defaultPrevented; // a place inside takes it
       const here = place === document.body || place.contains(e.target);
       mark(has && here && e.type === 'dragover');
       if (!has) return; // words, which the input takes itself
       e.preventDefault(); // otherwise the browser leaves the page to show the file
       if (here && e.type === 'drop') this.add([...e.dataTransfer.files]);
     };
+    if (!signal) {
+      for (const type of ['dragover', 'drop', 'dragleave']) place.addEventListener(type, drop);
+      return;
+    }
     for (const type of ['dragover', 'drop']) window.addEventListener(type, drop, { signal });
     window.addEventListener('dragleave', (e) => e.relatedTarget || mark(false), { signal });
     signal.addEventListener('abort', () => mark(false));

@@ -117,13 +117,14 @@ export function card(a, done, wait = 0) {
       approvalId, decision, argsHash, editedArgs, comment: comments || undefined, holdSeconds: holds(a, decision),
         strict, rejects,
     };
+    const filed = decision === 'refine' && plan?.hasFiles && plan;
     try {
-      const answer = busy(node.querySelectorAll('button, input, textarea'), used,
-        () => patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w })));
+      const answer = busy(node.querySelectorAll('button, input, textarea'), used, () => (filed ? filed.refine(comments)
+        : patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w }))));
       taken(await (decision === 'refine' ? plan?.asked(answer) : answer), body);
       changed();
     } catch (err) {
-      if (outbox.keepable(err, body)) {
+      if (!filed && outbox.keepable(err, body)) {
         return waits(outbox.keep({ title, version: version(a), expiresAt: a.expiresAt, body }));
       }
       if (editedArgs && editing && err.status === 400) editing.wrong(err);

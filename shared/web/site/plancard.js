@@ -1,6 +1,9 @@
 // The parts that only a plan's card has: a checkbox for each grant, and a form to request another plan.
 
-import { button, el } from './dom.js';
+import { call } from './api.js';
+import { Attached } from './attached.js';
+import { button, el, trouble } from './dom.js';
+import { attached } from './files.js';
 import { drafts } from './session.js';
 import { Typed } from './unsent.js';
 import { sentence } from './words.js';
@@ -22,6 +25,7 @@ function change(f) {
 export class PlanParts {
   /** @type {Map<string, HTMLInputElement>} by grant */ #boxes = new Map();
   #words;
+  #files;
   #strict;
   /** above the decisions @type {HTMLElement} */ every;
   /** below the decisions, so the decisions never cover it @type {HTMLElement} */ other;
@@ -34,12 +38,39 @@ export class PlanParts {
     this.#words = new Typed(box, `refine-${a.runId}`); // of the whole session: the next revision shows them too
     this.every = el('label', { class: 'check' }, this.#strict,
       el('span', {}, 'Ask me about every change to this plan'));
-    this.other = el('div', { class: 'form', hidden: !a.decisions?.includes('refine') },
-      el('label', {}, 'What should be different? This does not confirm the plan.', box),
-      el('div', { class: 'buttons' }, button('Ask for another plan', (e) => {
-        if (this.words) refine(this.words, /** @type {Element} */ (e.currentTarget));
-        else box.focus();
-      }, 'small', { 'data-decision': 'refine' })));
+    const error = el('p', { class: 'error', role: 'alert' });
+    this.other = el('div', { class: 'form', hidden: !a.decisions?.includes('refine') });
+    this.#files = new Attached(() => `refine-${a.runId}`, null, (err) => trouble(error, err), this.other);
+    box.addEventListener('paste', this.#files.pasted);
+    const ask = async (e) => {
+      const used = /** @type {Element} */ (e.currentTarget);
+      if (!this.words) return box.focus();
+      if (await this.#files.settled() && box.isConnected) refine(this.words, used);
+    };
+    this.other.append(el('label', {}, 'What should be different? This does not confirm the plan.', box),
+      this.#files.node, error, el('div', { class: 'buttons' },
+        button('Ask for another plan', ask, 'small', { 'data-decision': 'refine' }), this.#files.open));
+    this.#files.enter();
+  }
+
+  /** hasFiles reports whether a request for another plan has files. */
+  get hasFiles() {
+    return this.#files.files.length > 0;
+  }
+
+  /** refine asks for another plan with files, and returns the run. @param {string} refinementPrompt */
+  async refine(refinementPrompt) {
+    const { runId, approvalId, argsHash: planHash } = this.a;
+    const { files } = this.#files;
+    const body = { refinementPrompt, approvalId, planHash, attachments: files.map(attached) };
+    this.#files.show([]); // the next card can be shown before the answer is here
+    try {
+      await this.asked(call('POST', `/api/agent/plans/${runId}/refine`, { body }));
+    } catch (err) {
+      this.#files.show(files);
+      throw err;
+    }
+    return call('GET', `/api/agent/runs/${runId}`);
   }
 
   /** words returns what should be different, if it was not sent yet. */

@@ -1,7 +1,7 @@
 // Uploads: files that are too large for a request go to the server while the user still writes.
 
 import { button, el } from './dom.js';
-import { transfer } from './transfer.js';
+import { transfer } from './widget/transfer.js';
 
 /** @typedef {import('./intake.js').Taken} Taken */
 

@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the bundles of the widget's modul
 func TestBundlesFresh(t *testing.T) {
 	entries := []api.EntryPoint{{InputPath: "./site/client.d.ts", OutputPath: "client.d"}}
 	for _, name := range []string{"gemini-chat", "automation", "client", "launcher", "examples", "approvals", "card",
-		"editor", "request", "dom", "clock"} {
+		"editor", "files", "request", "dom", "clock"} {
 		entries = append(entries, api.EntryPoint{InputPath: "./site/" + name + ".js", OutputPath: name})
 	}
 	bundle.Hold(t, "bundle", "site", *update, entries...)

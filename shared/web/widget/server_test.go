@@ -138,7 +138,10 @@ type chatServer struct {
 	resolved  []object
 	region    string // of the last request
 	agent     string // of the last message
-	looks     int    // number of requests for runs and their events
+
+	attachments []object      // of the last message
+	release     chan struct{} // ends an upload that is slow
+	looks       int           // number of requests for runs and their events
 }
 
 func newServer(t *testing.T) *chatServer {
@@ -154,28 +157,31 @@ func newServer(t *testing.T) *chatServer {
 	mux.Handle("GET /page.js", http.FileServer(http.Dir("testdata")))
 	mux.Handle("GET /page.css", http.FileServer(http.Dir("testdata")))
 	mux.HandleFunc("POST /api/agent/chat", s.chat)
+	mux.HandleFunc("POST /api/agent/files", s.upload)
 	mux.HandleFunc("POST /api/agent/chat/results", s.chat)
 	mux.HandleFunc("POST /api/agent/approvals/resolve", s.resolve)
 	mux.HandleFunc("POST /elsewhere", s.elsewhere)
+	mux.HandleFunc("GET /release", func(http.ResponseWriter, *http.Request) { s.release <- struct{}{} })
 	mux.HandleFunc("GET /api/agent/runs/{id}", s.run)
 	mux.HandleFunc("GET /api/agent/runs/{id}/events", s.events)
 	mux.HandleFunc("GET /seen", func(w http.ResponseWriter, _ *http.Request) {
 		s.Lock()
 		defer s.Unlock()
 		reply(w, 200, object{"results": s.results, "resolved": s.resolved, "problems": s.problems, "region": s.region,
-			"agent":     s.agent,
+			"agent": s.agent, "attachments": s.attachments,
 			"pageState": s.pageState, "looks": s.looks})
 		s.results, s.resolved, s.looks = nil, nil, 0
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	s.url = server.URL
+	s.url, s.release = server.URL, make(chan struct{})
 	return s
 }
 
 type request struct {
 	Agent           string   `json:"agent"`
 	Message         string   `json:"message"`
+	Attachments     []object `json:"attachments"`
 	MessageID       string   `json:"messageId"`
 	Results         []object `json:"results"`
 	History         []object `json:"history"`
@@ -219,7 +225,7 @@ func (s *chatServer) chat(w http.ResponseWriter, r *http.Request) {
 	} else {
 		s.identified(in)
 		s.Lock()
-		s.agent = in.Agent
+		s.agent, s.attachments = in.Agent, in.Attachments
 		s.Unlock()
 	}
 	turns := scripts[script]

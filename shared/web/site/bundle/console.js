@@ -2039,7 +2039,8 @@ var Attached = class {
   open = button("", () => this.#input.click(), "icon", { "aria-label": "Add files", title: "Add files" });
   node = el("div", { class: "attached-box" }, this.#list, this.#input);
   /**
-   * @param {() => string} slot stores the draft's files @param {AbortSignal} signal ends drops
+   * @param {() => string} slot stores the draft's files
+   * @param {AbortSignal|null} signal ends drops; null: only the place takes drops, for as long as it is shown
    * @param {(err: Error|null) => void} failed shows why a file was not added, or clears that
    * @param {Element} place takes the drops: everything, if the page has only one input
    * @param {() => void} changed called after the user has added or removed a file
@@ -2052,13 +2053,17 @@ var Attached = class {
     this.open.append(icon("clip"));
     const mark3 = (is) => place.classList.toggle("dropping", is);
     const drop2 = (e) => {
-      const has = e.dataTransfer?.types.includes("Files");
+      const has = e.dataTransfer?.types.includes("Files") && !e.defaultPrevented;
       const here2 = place === document.body || place.contains(e.target);
       mark3(has && here2 && e.type === "dragover");
       if (!has) return;
       e.preventDefault();
       if (here2 && e.type === "drop") this.add([...e.dataTransfer.files]);
     };
+    if (!signal) {
+      for (const type of ["dragover", "drop", "dragleave"]) place.addEventListener(type, drop2);
+      return;
+    }
     for (const type of ["dragover", "drop"]) window.addEventListener(type, drop2, { signal });
     window.addEventListener("dragleave", (e) => e.relatedTarget || mark3(false), { signal });
     signal.addEventListener("abort", () => mark3(false));
@@ -3113,6 +3118,7 @@ var PlanParts = class {
   /** @type {Map<string, HTMLInputElement>} by grant */
   #boxes = /* @__PURE__ */ new Map();
   #words;
+  #files;
   #strict;
   /** above the decisions @type {HTMLElement} */
   every;
@@ -3133,19 +3139,48 @@ var PlanParts = class {
       this.#strict,
       el("span", {}, "Ask me about every change to this plan")
     );
-    this.other = el(
-      "div",
-      { class: "form", hidden: !a.decisions?.includes("refine") },
+    const error = el("p", { class: "error", role: "alert" });
+    this.other = el("div", { class: "form", hidden: !a.decisions?.includes("refine") });
+    this.#files = new Attached(() => `refine-${a.runId}`, null, (err) => trouble(error, err), this.other);
+    box.addEventListener("paste", this.#files.pasted);
+    const ask3 = async (e) => {
+      const used = (
+        /** @type {Element} */
+        e.currentTarget
+      );
+      if (!this.words) return box.focus();
+      if (await this.#files.settled() && box.isConnected) refine(this.words, used);
+    };
+    this.other.append(
       el("label", {}, "What should be different? This does not confirm the plan.", box),
-      el("div", { class: "buttons" }, button("Ask for another plan", (e) => {
-        if (this.words) refine(
-          this.words,
-          /** @type {Element} */
-          e.currentTarget
-        );
-        else box.focus();
-      }, "small", { "data-decision": "refine" }))
+      this.#files.node,
+      error,
+      el(
+        "div",
+        { class: "buttons" },
+        button("Ask for another plan", ask3, "small", { "data-decision": "refine" }),
+        this.#files.open
+      )
     );
+    this.#files.enter();
+  }
+  /** hasFiles reports whether a request for another plan has files. */
+  get hasFiles() {
+    return this.#files.files.length > 0;
+  }
+  /** refine asks for another plan with files, and returns the run. @param {string} refinementPrompt */
+  async refine(refinementPrompt) {
+    const { runId, approvalId, argsHash: planHash } = this.a;
+    const { files: files3 } = this.#files;
+    const body = { refinementPrompt, approvalId, planHash, attachments: files3.map(attached) };
+    this.#files.show([]);
+    try {
+      await this.asked(call("POST", `/api/agent/plans/${runId}/refine`, { body }));
+    } catch (err) {
+      this.#files.show(files3);
+      throw err;
+    }
+    return call("GET", `/api/agent/runs/${runId}`);
   }
   /** words returns what should be different, if it was not sent yet. */
   get words() {
@@ -3432,16 +3467,13 @@ function card(a, done, wait = 0) {
       strict,
       rejects
     };
+    const filed = decision === "refine" && plan?.hasFiles && plan;
     try {
-      const answer2 = busy(
-        node.querySelectorAll("button, input, textarea"),
-        used,
-        () => patient(wait, (w) => call("POST", "/api/agent/approvals/resolve", { body: body2, wait: w }))
-      );
+      const answer2 = busy(node.querySelectorAll("button, input, textarea"), used, () => filed ? filed.refine(comments) : patient(wait, (w) => call("POST", "/api/agent/approvals/resolve", { body: body2, wait: w })));
       taken(await (decision === "refine" ? plan?.asked(answer2) : answer2), body2);
       changed();
     } catch (err) {
-      if (keepable(err, body2)) {
+      if (!filed && keepable(err, body2)) {
         return waits(keep({ title: title2, version: version(a), expiresAt: a.expiresAt, body: body2 }));
       }
       if (editedArgs && editing && err.status === 400) editing.wrong(err);

@@ -19,7 +19,7 @@ function el(name, attributes = {}, ...children) {
 var there = (c) => c !== void 0 && c !== null && c !== false && c !== "";
 var button = (words, onclick, kind = "", more = {}) => el("button", { type: "button", class: kind || void 0, onclick, ...more }, words);
 
-// site/transfer.js
+// widget/site/transfer.js
 var transfer = (progress) => (url, { method = "", headers, body, signal } = {}) => new Promise((go, stop) => {
   signal?.throwIfAborted();
   const request = new XMLHttpRequest();

@@ -231,6 +231,7 @@ var moment = (signal) => new Promise((done) => {
     done();
   }, { once: true });
 });
+var attached = (files = []) => files.length && { attachments: files.map(({ fileId, name }) => ({ fileId, name })) };
 var endOf = ({ state, edit, decision, ran }) => ({
   completed: edit ? "Done, with your changes" : "Done",
   expired: "Expired",
@@ -308,8 +309,11 @@ var GeminiChat = class extends EventTarget {
   get canRetry() {
     return !this.#work && (this.#unanswered ?? this.#open) !== null;
   }
-  /** Sends what the user typed, and returns whether it did. While an answer is awaited, nothing is sent. */
-  sendMessage(text = this.messageInput) {
+  /**
+   * Sends what the user typed, and returns whether it did. While an answer is awaited, nothing is sent.
+   * @param {string} [text] @param {SentFile[]} [files] uploaded before
+   */
+  sendMessage(text = this.messageInput, files = []) {
     const message = text.trim();
     if (!message || this.isLoading) return false;
     if (message.length > maxText) {
@@ -319,8 +323,8 @@ var GeminiChat = class extends EventTarget {
     this.messageInput = "";
     this.approvals = [];
     this.#open = null;
-    this.say("user", message);
-    this.#begin(() => this.#request({ kind: "message", text: message, id: newId2() }));
+    this.say("user", message, "", files);
+    this.#begin(() => this.#request({ kind: "message", text: message, id: newId2(), files }));
     return true;
   }
   /** Sends an unanswered request again, or continues with the requested calls. */
@@ -453,7 +457,7 @@ var GeminiChat = class extends EventTarget {
     const { definitions, pageState } = await this.#used.now();
     if (request.kind === "message") this.#messageId = request.id ??= newId2();
     const agent = this.agent();
-    const [path, asks] = request.kind === "message" ? ["/api/agent/chat", { message: request.text, ...agent && { agent } }] : ["/api/agent/chat/results", { results: request.results }];
+    const [path, asks] = request.kind === "message" ? ["/api/agent/chat", { message: request.text, ...agent && { agent }, ...attached(request.files) }] : ["/api/agent/chat/results", { results: request.results }];
     const answer2 = await this.transport.chat(path, {
       ...asks,
       messageId: this.#messageId,
@@ -546,9 +550,19 @@ var GeminiChat = class extends EventTarget {
     const { told } = await import("./clock.js");
     this.say("assistant", told(message, moments), record && told(record, moments));
   }
-  /** @param {Message['role']} role @param {string} content @param {string} [record] what was done, from the server */
-  say(role, content, record) {
-    const message = { id: newId2(), role, content, timestamp: (/* @__PURE__ */ new Date()).toISOString(), ...record && { record } };
+  /**
+   * @param {Message['role']} role @param {string} content @param {string} [record] what was done, from the server
+   * @param {SentFile[]} [files] of the user's message
+   */
+  say(role, content, record, files = []) {
+    const message = {
+      id: newId2(),
+      role,
+      content,
+      timestamp: (/* @__PURE__ */ new Date()).toISOString(),
+      ...record && { record },
+      ...files.length && { files }
+    };
     this.messages = [...this.messages, message].slice(-maxMessages);
     this.tell("message", { message });
   }
@@ -684,6 +698,8 @@ pre code { padding: 0; }
 .composer { display: flex; align-items: flex-end; gap: 8px; margin: 12px; padding: 6px; background: var(--soft);
   border: 1px solid var(--line); border-radius: calc(var(--r) - 4px); }
 .composer:focus-within { border-color: var(--a); box-shadow: 0 0 0 1px var(--a); }
+.composer .quiet { font-size: 20px; padding: 0 10px; }
+.sent { font-size: 13px; border-top: 1px solid; margin-top: 6px; padding-top: 4px; opacity: .85; }
 .composer textarea { flex: 1; min-width: 0; resize: none; border: 0; outline: 0; background: none; color: inherit;
   font: inherit; padding: 6px 8px; max-height: 9.5em; field-sizing: content; }
 .composer textarea::placeholder { color: var(--dim); opacity: 1; white-space: nowrap; overflow: hidden;
@@ -715,7 +731,7 @@ button:is(:disabled, [aria-disabled=true]) { opacity: .55; cursor: default; }
 // site/gemini-chat.js
 var own = new URL(import.meta.url).origin;
 var GeminiChatElement = class extends HTMLElement {
-  static observedAttributes = ["expanded", "heading", "placeholder", "launcher", "open"];
+  static observedAttributes = ["expanded", "files", "heading", "placeholder", "launcher", "open"];
   /**
    * Returns a token if the page has no fixed one. It is called once more if the server refuses the token.
    * @type {((ask: {refused: boolean}) => Promise<string> | string) | null}
@@ -741,6 +757,8 @@ var GeminiChatElement = class extends HTMLElement {
   #look = null;
   /** @type {typeof import('./editor.js') | null} */
   #editor = null;
+  /** @type {Promise<import('./files.js').Files> | null} */
+  #files = null;
   /** @type {import('./launcher.js').Launcher | null} */
   #launcher = null;
   /** @type {AbortController | null} */
@@ -922,10 +940,32 @@ var GeminiChatElement = class extends HTMLElement {
       "Stop"
     );
     const label = make2("label", { className: "sr", htmlFor: "input" }, "Your message");
+    const chooser = (
+      /** @type {HTMLInputElement} */
+      make2("input", {
+        type: "file",
+        multiple: true,
+        hidden: true,
+        onchange: () => {
+          this.#add([...chooser.files ?? []]);
+          chooser.value = "";
+        }
+      })
+    );
+    const clip = make2("button", {
+      type: "button",
+      part: "add-files",
+      className: "quiet",
+      title: "Add files",
+      "aria-label": "Add files",
+      onclick: () => chooser.click()
+    }, "+");
     const form = make2(
       "form",
       { part: "form", className: "composer", onsubmit: (e) => this.#submit(e) },
       label,
+      clip,
+      chooser,
       this.messageInput,
       halt,
       this.sendMessage
@@ -935,7 +975,7 @@ var GeminiChatElement = class extends HTMLElement {
       note.textContent = "";
       this.chat.messageInput = this.messageInput.value;
     };
-    const refuse = (e) => this.#refuse(e, note);
+    const given = (e) => this.#given(e);
     this.messageInput.onkeydown = (e) => {
       if (e.key === "Enter" && !e.shiftKey && !e.isComposing) this.#submit(e);
     };
@@ -946,9 +986,9 @@ var GeminiChatElement = class extends HTMLElement {
         part: "chat",
         "aria-labelledby": "heading",
         onkeydown: (e) => this.#escape(e),
-        onpaste: refuse,
-        ondragover: refuse,
-        ondrop: refuse
+        onpaste: given,
+        ondragover: given,
+        ondrop: given
       },
       make2("header", { part: "header" }, heading, fresh, this.toggleExpand),
       scroll,
@@ -976,25 +1016,49 @@ var GeminiChatElement = class extends HTMLElement {
       again,
       alert,
       halt,
-      note
+      note,
+      form,
+      clip
     };
   }
-  /**
-   * A page's conversation is sent with each message, so it has no room for files. Without this, a dropped file would
-   * replace the page.
-   * @param {any} e @param {HTMLElement} note
-   */
-  #refuse(e, note) {
-    const { types = [] } = e.clipboardData ?? e.dataTransfer ?? {};
+  get #takesFiles() {
+    return this.getAttribute("files") !== "off";
+  }
+  /** Takes pasted and dropped files. Without this, a dropped file would replace the page. @param {any} e */
+  #given(e) {
+    const { types = [], files } = e.clipboardData ?? e.dataTransfer ?? {};
     if (!types.includes("Files") || types.includes("text/plain")) return;
     e.preventDefault();
-    if (e.type !== "dragover") note.textContent = "Files cannot be sent in this chat. Copy the text that matters.";
+    if (e.type !== "dragover") this.#add([...files]);
+  }
+  /** Adds files to the next message. The module for files is loaded with the first one. @param {File[]} files */
+  async #add(files) {
+    const { form, note } = this.#ui;
+    const say = (words2) => note.textContent = words2;
+    if (!this.#takesFiles) return say("Files cannot be sent in this chat. Copy the text that matters.");
+    try {
+      this.#files ??= import("./files.js").then(({ Files }) => new Files(this, form, say));
+      (await this.#files).add(files);
+    } catch {
+      this.#files = null;
+      say("Files cannot be added now. Try again in a little while.");
+    }
   }
   /** @param {Event} event */
-  #submit(event) {
+  async #submit(event) {
     event.preventDefault();
     this.#ui.note.textContent = "";
-    this.#focusAfter(() => this.chat.sendMessage(this.messageInput.value) && (this.messageInput.value = ""));
+    const files = await this.#files;
+    const sent = files ? await files.settled() : [];
+    if (!sent) return;
+    if (sent.length && !this.messageInput.value.trim()) {
+      this.#ui.note.textContent = "Say what should be done with the files.";
+    }
+    this.#focusAfter(() => {
+      if (!this.chat.sendMessage(this.messageInput.value, sent)) return;
+      this.messageInput.value = "";
+      files?.sent();
+    });
   }
   #clear() {
     this.#focusAfter(() => this.chat.clear());
@@ -1024,6 +1088,7 @@ var GeminiChatElement = class extends HTMLElement {
     this.messageInput.placeholder = this.getAttribute("placeholder") || "Message…";
     this.toggleExpand.textContent = chat.isExpanded ? "Collapse" : "Expand";
     this.toggleExpand.ariaExpanded = String(chat.isExpanded);
+    this.#ui.clip.hidden = !this.#takesFiles;
     this.#ui.fresh.hidden = !chat.hasMessages;
     this.#ui.hint.hidden = chat.hasMessages;
     this.#messages();
@@ -1150,13 +1215,14 @@ function early(el, name) {
   delete el[name];
   return value;
 }
-function messageOf({ role, content, record }) {
+function messageOf({ role, content, record, files }) {
   const who = make2("span", { className: "sr" }, { user: "You: ", assistant: "Assistant: ", system: "Note: " }[role]);
   return make2(
     "div",
     { className: role, part: `message ${role}` },
     who,
     role === "assistant" ? markdown(content) : content,
+    ...files ? [make2("p", { className: "sent", part: "sent-files" }, `With ${files.map((f) => f.name).join(", ")}`)] : [],
     ...unsaid(content, record) ? [make2("p", { className: "record", part: "record" }, `On record: ${record}`)] : []
   );
 }

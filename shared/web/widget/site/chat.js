@@ -14,6 +14,9 @@ const moment = (signal) => new Promise((done) => {
   signal.addEventListener('abort', () => { clearTimeout(timer); done(); }, { once: true });
 });
 
+/** The files of a message in the form of a request. @param {SentFile[]} [files] */
+const attached = (files = []) => files.length && { attachments: files.map(({ fileId, name }) => ({ fileId, name })) };
+
 /** The outcome of a card as text. @param {Card} card */
 const endOf = ({ state, edit, decision, ran }) => ({
   completed: edit ? 'Done, with your changes' : 'Done', expired: 'Expired',
@@ -87,8 +90,11 @@ export class GeminiChat extends EventTarget {
   get lastAssistantMessage() { return this.messages.findLast((m) => m.role === 'assistant')?.content ?? ''; }
   get canRetry() { return !this.#work && (this.#unanswered ?? this.#open) !== null; }
 
-  /** Sends what the user typed, and returns whether it did. While an answer is awaited, nothing is sent. */
-  sendMessage(text = this.messageInput) {
+  /**
+   * Sends what the user typed, and returns whether it did. While an answer is awaited, nothing is sent.
+   * @param {string} [text] @param {SentFile[]} [files] uploaded before
+   */
+  sendMessage(text = this.messageInput, files = []) {
     const message = text.trim();
     if (!message || this.isLoading) return false;
     if (message.length > maxText) {
@@ -98,8 +104,8 @@ export class GeminiChat extends EventTarget {
     this.messageInput = '';
     this.approvals = [];
     this.#open = null;
-    this.say('user', message);
-    this.#begin(() => this.#request({ kind: 'message', text: message, id: newId() }));
+    this.say('user', message, '', files);
+    this.#begin(() => this.#request({ kind: 'message', text: message, id: newId(), files }));
     return true;
   }
 
@@ -235,7 +241,7 @@ export class GeminiChat extends EventTarget {
     if (request.kind === 'message') this.#messageId = request.id ??= newId();
     const agent = this.agent();
     const [path, asks] = request.kind === 'message'
-      ? ['/api/agent/chat', { message: request.text, ...(agent && { agent }) }]
+      ? ['/api/agent/chat', { message: request.text, ...(agent && { agent }), ...attached(request.files) }]
       : ['/api/agent/chat/results', { results: request.results }];
     const answer = await this.transport.chat(path, { ...asks, messageId: this.#messageId, history: this.#history,
       toolDefinitions: definitions, pageState, ...region() }, signal, (line) => this.#heard(line, signal));
@@ -322,9 +328,13 @@ export class GeminiChat extends EventTarget {
     this.say('assistant', told(message, moments), record && told(record, moments));
   }
 
-  /** @param {Message['role']} role @param {string} content @param {string} [record] what was done, from the server */
-  say(role, content, record) {
-    const message = { id: newId(), role, content, timestamp: new Date().toISOString(), ...(record && { record }) };
+  /**
+   * @param {Message['role']} role @param {string} content @param {string} [record] what was done, from the server
+   * @param {SentFile[]} [files] of the user's message
+   */
+  say(role, content, record, files = []) {
+    const message = { id: newId(), role, content, timestamp: new Date().toISOString(), ...(record && { record }),
+      ...(files.length && { files }) };
     this.messages = [...this.messages, message].slice(-maxMessages);
     this.tell('message', { message });
   }

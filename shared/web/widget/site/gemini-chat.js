@@ -11,12 +11,13 @@ export { GeminiChat };
 const own = new URL(import.meta.url).origin;
 
 /**
- * Attributes: endpoint, agent, token, automation="off", expanded, heading, placeholder, remember, launcher and open.
+ * Attributes: endpoint, agent, token, automation="off", files="off", expanded, heading, placeholder, remember, launcher
+ * and open.
  * The properties are those of the contract gemini-chat, whose elements are messageInput, sendMessage and toggleExpand.
  * Each event of the chat is dispatched as gemini-chat-change, -message, -error, -tool-call, -approval and -action.
  */
 export class GeminiChatElement extends HTMLElement {
-  static observedAttributes = ['expanded', 'heading', 'placeholder', 'launcher', 'open'];
+  static observedAttributes = ['expanded', 'files', 'heading', 'placeholder', 'launcher', 'open'];
 
   /**
    * Returns a token if the page has no fixed one. It is called once more if the server refuses the token.
@@ -38,6 +39,7 @@ export class GeminiChatElement extends HTMLElement {
   /** @type {{of: any, page: Promise<any>} | null} */ #known = null;
   /** @type {typeof import('./card.js') | null} */ #look = null;
   /** @type {typeof import('./editor.js') | null} */ #editor = null;
+  /** @type {Promise<import('./files.js').Files> | null} */ #files = null;
   /** @type {import('./launcher.js').Launcher | null} */ #launcher = null;
   /** @type {AbortController | null} */ #launched = null;
   #moved = 0; // timer of cards that have just appeared or moved
@@ -160,22 +162,29 @@ export class GeminiChatElement extends HTMLElement {
     const halt = make('button',
       { type: 'button', part: 'stop', onclick: () => this.#focusAfter(() => this.chat.stop()) }, 'Stop');
     const label = make('label', { className: 'sr', htmlFor: 'input' }, 'Your message');
+    const chooser = /** @type {HTMLInputElement} */ (make('input', { type: 'file', multiple: true, hidden: true,
+      onchange: () => {
+        this.#add([...(chooser.files ?? [])]);
+        chooser.value = ''; // so that the same file can be chosen again
+      } }));
+    const clip = make('button', { type: 'button', part: 'add-files', className: 'quiet', title: 'Add files',
+      'aria-label': 'Add files', onclick: () => chooser.click() }, '+');
     const form = make('form',
       { part: 'form', className: 'composer', onsubmit: (/** @type {Event} */ e) => this.#submit(e) }, label,
-      this.messageInput, halt, this.sendMessage);
+      clip, chooser, this.messageInput, halt, this.sendMessage);
     const note = make('p', { className: 'note', part: 'note' });
     this.messageInput.oninput = () => {
       note.textContent = '';
       this.chat.messageInput = this.messageInput.value;
     };
-    const refuse = (/** @type {Event} */ e) => this.#refuse(e, note);
+    const given = (/** @type {Event} */ e) => this.#given(e);
     this.messageInput.onkeydown = (e) => {
       if (e.key === 'Enter' && !e.shiftKey && !e.isComposing) this.#submit(e);
     };
     const frame = make('section',
       { className: 'chat', part: 'chat', 'aria-labelledby': 'heading',
-        onkeydown: (/** @type {KeyboardEvent} */ e) => this.#escape(e), onpaste: refuse, ondragover: refuse,
-        ondrop: refuse },
+        onkeydown: (/** @type {KeyboardEvent} */ e) => this.#escape(e), onpaste: given, ondragover: given,
+        ondrop: given },
       make('header', { part: 'header' }, heading, fresh, this.toggleExpand), scroll,
       make('div', { role: 'status' }, status), told, make('div', { role: 'alert' }, alert),
       make('div', { role: 'status' }, note), form);
@@ -183,26 +192,48 @@ export class GeminiChatElement extends HTMLElement {
     shadow.adoptedStyleSheets = [sheet];
     shadow.append(frame);
     return { frame, heading, fresh, hint, log, live, waiting, scroll, status, told, fault, again, alert, halt,
-      note };
+      note, form, clip };
   }
 
-  /**
-   * A page's conversation is sent with each message, so it has no room for files. Without this, a dropped file would
-   * replace the page.
-   * @param {any} e @param {HTMLElement} note
-   */
-  #refuse(e, note) {
-    const { types = [] } = e.clipboardData ?? e.dataTransfer ?? {};
+  get #takesFiles() { return this.getAttribute('files') !== 'off'; }
+
+  /** Takes pasted and dropped files. Without this, a dropped file would replace the page. @param {any} e */
+  #given(e) {
+    const { types = [], files } = e.clipboardData ?? e.dataTransfer ?? {};
     if (!types.includes('Files') || types.includes('text/plain')) return;
     e.preventDefault();
-    if (e.type !== 'dragover') note.textContent = 'Files cannot be sent in this chat. Copy the text that matters.';
+    if (e.type !== 'dragover') this.#add([...files]);
+  }
+
+  /** Adds files to the next message. The module for files is loaded with the first one. @param {File[]} files */
+  async #add(files) {
+    const { form, note } = this.#ui;
+    const say = (/** @type {string} */ words) => (note.textContent = words);
+    if (!this.#takesFiles) return say('Files cannot be sent in this chat. Copy the text that matters.');
+    try {
+      this.#files ??= import('./files.js').then(({ Files }) => new Files(this, form, say));
+      (await this.#files).add(files);
+    } catch {
+      this.#files = null;
+      say('Files cannot be added now. Try again in a little while.');
+    }
   }
 
   /** @param {Event} event */
-  #submit(event) {
+  async #submit(event) {
     event.preventDefault();
     this.#ui.note.textContent = '';
-    this.#focusAfter(() => this.chat.sendMessage(this.messageInput.value) && (this.messageInput.value = ''));
+    const files = await this.#files;
+    const sent = files ? await files.settled() : [];
+    if (!sent) return;
+    if (sent.length && !this.messageInput.value.trim()) {
+      this.#ui.note.textContent = 'Say what should be done with the files.';
+    }
+    this.#focusAfter(() => {
+      if (!this.chat.sendMessage(this.messageInput.value, sent)) return;
+      this.messageInput.value = '';
+      files?.sent();
+    });
   }
 
   #clear() {
@@ -237,6 +268,7 @@ export class GeminiChatElement extends HTMLElement {
     this.messageInput.placeholder = this.getAttribute('placeholder') || 'Message…';
     this.toggleExpand.textContent = chat.isExpanded ? 'Collapse' : 'Expand';
     this.toggleExpand.ariaExpanded = String(chat.isExpanded);
+    this.#ui.clip.hidden = !this.#takesFiles;
     this.#ui.fresh.hidden = !chat.hasMessages;
     this.#ui.hint.hidden = chat.hasMessages;
     this.#messages();
@@ -377,10 +409,12 @@ function early(el, name) {
 }
 
 /** @param {Message} message */
-function messageOf({ role, content, record }) {
+function messageOf({ role, content, record, files }) {
   const who = make('span', { className: 'sr' }, { user: 'You: ', assistant: 'Assistant: ', system: 'Note: ' }[role]);
   return make('div', { className: role, part: `message ${role}` }, who,
     role === 'assistant' ? markdown(content) : content,
+    ...(files ? [make('p', { className: 'sent', part: 'sent-files' }, `With ${files.map((f) => f.name).join(', ')}`)]
+      : []),
     ...(unsaid(content, record) ? [make('p', { className: 'record', part: 'record' }, `On record: ${record}`)] : []));
 }
 

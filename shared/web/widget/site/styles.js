@@ -51,6 +51,8 @@ pre code { padding: 0; }
 .composer { display: flex; align-items: flex-end; gap: 8px; margin: 12px; padding: 6px; background: var(--soft);
   border: 1px solid var(--line); border-radius: calc(var(--r) - 4px); }
 .composer:focus-within { border-color: var(--a); box-shadow: 0 0 0 1px var(--a); }
+.composer .quiet { font-size: 20px; padding: 0 10px; }
+.sent { font-size: 13px; border-top: 1px solid; margin-top: 6px; padding-top: 4px; opacity: .85; }
 .composer textarea { flex: 1; min-width: 0; resize: none; border: 0; outline: 0; background: none; color: inherit;
   font: inherit; padding: 6px 8px; max-height: 9.5em; field-sizing: content; }
 .composer textarea::placeholder { color: var(--dim); opacity: 1; white-space: nowrap; overflow: hidden;

@@ -93,6 +93,15 @@ interface Message {
   timestamp: string;
   /** Of an answer: what was done and what was not, in the server's words. */
   record?: string;
+  /** Of the user's message. */
+  files?: SentFile[];
+}
+
+/** An uploaded file of a message. */
+interface SentFile {
+  fileId: string;
+  name: string;
+  size: number;
 }
 
 interface Approval {
@@ -164,7 +173,7 @@ interface Open {
 }
 
 /** A request of the chat to its server. */
-type Ask = { kind: 'message'; text: string; id?: string } | { kind: 'results'; results: Result[] };
+type Ask = { kind: 'message'; text: string; id?: string; files?: SentFile[] } | { kind: 'results'; results: Result[] };
 
 /** The automation of a page, and the function that makes its tools. */
 interface Page {

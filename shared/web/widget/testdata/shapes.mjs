@@ -133,8 +133,7 @@ export const shapes = {
       await log(page).getByText('You said: one').waitFor();
       await send(page).waitFor(); // in the place of Stop: the answer is whole
       await accessible(page, `${colorScheme} and compact`);
-      await page.keyboard.press('Shift+Tab');
-      await page.keyboard.press('Shift+Tab');
+      for (let i = 0; i < 3; i++) await page.keyboard.press('Shift+Tab'); // files, the conversation, Expand
       await page.keyboard.press('Enter');
       expect('it is expanded', await prop(page, 'isExpanded'));
       await accessible(page, `${colorScheme} and expanded`);

@@ -37,30 +37,6 @@ export const trouble = {
     await settled('no error is left', async () => !(await prop(page, 'hasError')));
   },
 
-  'a file is not taken, and that is said': async (page) => {
-    const give = (type, ...types) => input(page).evaluate((box, [event, more]) => {
-      const data = new DataTransfer();
-      data.items.add(new File(['x'], 'offer.pdf'));
-      for (const kind of more) data.setData(kind, 'words');
-      const options = { bubbles: true, cancelable: true, composed: true };
-      return !box.dispatchEvent(event === 'paste' ? new ClipboardEvent(event, { ...options, clipboardData: data })
-        : new DragEvent(event, { ...options, dataTransfer: data }));
-    }, [type, types]);
-    const words = page.getByText('Files cannot be sent in this chat');
-    expect('words with a picture of themselves are words', !(await give('paste', 'text/plain')));
-    expect('nothing is said', !(await words.isVisible()));
-    expect('a paste is taken', await give('paste'));
-    await words.waitFor();
-    await shot(page, 'no-files');
-    await input(page).fill('so I type');
-    await words.waitFor({ state: 'hidden' });
-    expect('the browser does not leave the page for a dropped file', await give('dragover') && await give('drop'));
-    await words.waitFor();
-    await ask(page, 'out there');
-    await words.waitFor({ state: 'hidden' });
-    await log(page).getByText('You said: out there').last().waitFor();
-  },
-
   'an answer that is too long is not read to its end': async (page) => {
     await page.route('**/too/long', (r) => r.fulfill({ body: JSON.stringify('x'.repeat(8 << 20)) }));
     await page.route('**/too/long/refusal', (r) => r.fulfill({ status: 500, body: ' '.repeat((8 << 20) + 1) + '{}' }));

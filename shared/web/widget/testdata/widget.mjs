@@ -3,6 +3,7 @@
 
 import { run } from '../../../testkit/browsertest/driver.mjs';
 import { approvals } from './approvals.mjs';
+import { files } from './files.mjs';
 import { pages } from './pages.mjs';
 import { policy } from './policy.mjs';
 import { shapes } from './shapes.mjs';
@@ -10,4 +11,4 @@ import { talk } from './talk.mjs';
 import { trouble } from './trouble.mjs';
 import { visit } from './chat.mjs';
 
-await run({ ...talk, ...approvals, ...trouble, ...pages, ...policy, ...shapes }, await visit());
+await run({ ...talk, ...approvals, ...trouble, ...files, ...pages, ...policy, ...shapes }, await visit());
