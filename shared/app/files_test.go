@@ -346,8 +346,8 @@ func TestUploadsRefused(t *testing.T) {
 	})
 }
 
-// TestFilesWithoutBucket has a deployment without a bucket: uploads and files of pages are refused, and prompts bring their
-// files as before.
+// TestFilesWithoutBucket has a deployment without a bucket: uploads and files of pages are refused, and prompts bring
+// their files as before.
 func TestFilesWithoutBucket(t *testing.T) {
 	w := deploy(t)
 	w.App.API.Records.Files = nil

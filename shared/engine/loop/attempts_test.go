@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -366,6 +367,7 @@ func (w *env) late() (runID string) {
 // TestQueueOutageIsNoAttempt publishes a run for six hours and delivers nothing. When the queue works again, the run
 // continues.
 func TestQueueOutageIsNoAttempt(t *testing.T) {
+	realpart.Unraced(t)
 	ctx, w := context.Background(), newEnv(t)
 	runID := w.late()
 	for range 6 * 60 {

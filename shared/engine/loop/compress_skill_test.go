@@ -8,6 +8,7 @@ import (
 	"testing/fstest"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 	"github.com/countersign-run/countersign/shared/tools/skill"
 )
@@ -16,6 +17,7 @@ import (
 // is added to the summary as it was recorded, although it had been cut before as an old result of a tool. The other
 // skill is named. The same applies after the next summary.
 func TestCompressKeepsSkills(t *testing.T) {
+	realpart.Unraced(t)
 	body := strings.Repeat("A step of the skill. ", 1000)
 	skillOf := func(name, body string) *fstest.MapFile {
 		return &fstest.MapFile{Data: []byte("---\nname: " + name + "\ndescription: It does.\n---\n" + body)}

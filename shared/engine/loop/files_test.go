@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/records"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/attachment"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -195,6 +196,7 @@ func TestFilesAreCompressed(t *testing.T) {
 
 // TestFilesNotSent has more files than one request takes, and one that is gone. The model reads that they are missing.
 func TestFilesNotSent(t *testing.T) {
+	realpart.Unraced(t)
 	w := &talk{env: verbatim(newEnv(t))}
 	n := conversation.MaxFileBytes / attachment.MaxBytes
 	var second string

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // pastOnEmulator is the number of past runs in the emulator's largest store in BenchmarkGrowth. The emulator writes
@@ -50,6 +51,7 @@ var everyday = []struct {
 // TestCostByPastRuns does every step for a user with few past runs and for one with many. The round trips, documents
 // and bytes are the same.
 func TestCostByPastRuns(t *testing.T) {
+	realpart.Unraced(t)
 	for _, step := range everyday {
 		t.Run(step.name, func(t *testing.T) {
 			var few, many cost

@@ -40,12 +40,12 @@ var sequences = flag.Int("sequences", 0,
 //	go test ./shared/engine/loop -run TestModel/embedded -sequences 100000 -timeout 0
 //	go test ./shared/engine/loop -run TestModel/embedded -rapid.seed N
 func TestModel(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) { sequencesOn(t, newEnv(t), realpart.TrialsUnraced(400, 2000), 60) })
+	t.Run("embedded", func(t *testing.T) { sequencesOn(t, newEnv(t), realpart.TrialsUnraced(100, 2000), 60) })
 	t.Run("firestore", func(t *testing.T) {
 		t.Setenv("FIRESTORE_EMULATOR_HOST", emulators.Firestore(t))
-		sequencesOn(t, newFirestoreEnv(t), realpart.TrialsUnraced(25, 100), 40)
+		sequencesOn(t, newFirestoreEnv(t), realpart.TrialsUnraced(10, 100), 40)
 	})
-	t.Run("busy", func(t *testing.T) { sequencesOn(t, newBusyEnv(t), realpart.TrialsUnraced(75, 300), 40) })
+	t.Run("busy", func(t *testing.T) { sequencesOn(t, newBusyEnv(t), realpart.TrialsUnraced(25, 300), 40) })
 }
 
 func sequencesOn(t *testing.T, w *env, n, most int) {

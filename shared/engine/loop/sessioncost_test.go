@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/engine/approval"
 	"github.com/countersign-run/countersign/shared/testkit/figures"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // made is an effect like issue that makes a handle first.
@@ -153,6 +154,7 @@ func TestSessionCost(t *testing.T) {
 // TestSessionObservationsBounded lets a session read more than is kept. Each result is there, the last ones cut, and
 // the session continues.
 func TestSessionObservationsBounded(t *testing.T) {
+	realpart.Unraced(t)
 	p := newSessions(newEnv(t))
 	p.loop.Tools["lookup"] = tool.Define(tool.Def[struct {
 		Word string `json:"word"`

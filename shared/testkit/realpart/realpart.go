@@ -104,6 +104,15 @@ func TrialsUnraced[T any](few, all T) T {
 	return Trials(few, all)
 }
 
+// Unraced skips a test with the race detector, because one goroutine of it computes for long: the detector would take
+// most of the time, and has nothing to see. .ci/run runs such a test without the detector.
+func Unraced(t T) {
+	t.Helper()
+	if raced {
+		t.Skipf("one goroutine computes; it is tested without the race detector")
+	}
+}
+
 // AllTrials skips a test that is one of all trials, where a few are to be made.
 func AllTrials(t T) {
 	t.Helper()
