@@ -57,6 +57,25 @@ func unreadSetting(env map[string]any) string {
 // permitted returns why a different response than the expected one is right, or "". Each reason comes from the case
 // itself or from the contract.
 func permitted(c Case, g got) string {
+	if why := permittedByNote(c, g); why != "" {
+		return why
+	}
+	switch {
+	case c.Expect.Class == "ValidationError" && g.status == 409 && g.code == "idempotency_key_reused":
+		return "contract section 1: a key that comes with another body is a PolicyError"
+	case c.Expect.Class == "ValidationError" && g.class == "ModelError" && g.code == "answer_too_large":
+		return "an answer of the model over 512 KiB is refused whole, before a call in it is looked at, and nothing " +
+			"of it is written"
+	case c.Category == "provider" && c.Expect.Class == "ToolExecutionError" && g.decision == "mended":
+		return "the failure was mended: the effect is proven and was had once, so that there is no error to tell of"
+	case c.Target == "http:pending" && g.class == "ValidationError" && g.decision == "deny":
+		return "control characters in a mail are refused (HD-010), so that there is nothing to show"
+	}
+	return ""
+}
+
+// permittedByNote returns why the case's note permits the response, or "".
+func permittedByNote(c Case, g got) string {
 	note := c.Expect.Note
 	switch {
 	case strings.Contains(note, "fall back to approval") && g.decision == "require_approval":
@@ -69,15 +88,6 @@ func permitted(c Case, g got) string {
 		return "the note permits it: the first 16 calls wait for their user, and the rest is answered as not run"
 	case strings.Contains(note, "refused in V1") && g.decision == "deny":
 		return "the note permits it: it is refused before anybody is asked"
-	case c.Expect.Class == "ValidationError" && g.status == 409 && g.code == "idempotency_key_reused":
-		return "contract section 1: a key that comes with another body is a PolicyError"
-	case c.Expect.Class == "ValidationError" && g.class == "ModelError" && g.code == "answer_too_large":
-		return "an answer of the model over 512 KiB is refused whole, before a call in it is looked at, and nothing " +
-			"of it is written"
-	case c.Category == "provider" && c.Expect.Class == "ToolExecutionError" && g.decision == "mended":
-		return "the failure was mended: the effect is proven and was had once, so that there is no error to tell of"
-	case c.Target == "http:pending" && g.class == "ValidationError" && g.decision == "deny":
-		return "control characters in a mail are refused (HD-010), so that there is nothing to show"
 	}
 	return ""
 }

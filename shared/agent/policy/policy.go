@@ -117,16 +117,8 @@ func (r Rules) decide(in Input) Decision {
 	if d, denied := r.deny(in.Tool, people); denied {
 		return d
 	}
-	if r := in.Ruling; r != nil && r.Mode == tool.RuleDeny {
-		return Decision{Mode: Deny, Rule: r.ID, Reason: r.Reason}
-	}
-	if in.Effects == NoEffects && in.Tool.SideEffect {
-		return Decision{Mode: Deny, Rule: RuleNoEffects,
-			Reason: "This agent can look things up, and cannot change anything outside this conversation."}
-	}
-	if in.ReadsOnly && in.Tool.SideEffect {
-		return Decision{Mode: Deny, Rule: RulePlanning,
-			Reason: "Until the user has confirmed a plan, only tools that change nothing can be called."}
+	if d, denied := in.deny(); denied {
+		return d
 	}
 	if !in.Tainted && !in.Tool.SideEffect && (in.Tool.Approval == tool.NotRequired || in.Tool.Approval == "") {
 		return Decision{Mode: Allow, Rule: RuleReadOnly, Reason: "It only looks something up and changes nothing."}
@@ -144,6 +136,22 @@ func (r Rules) decide(in Input) Decision {
 			Reason: "This agent is configured to never ask for approval."}
 	}
 	return d
+}
+
+// deny returns the denial of a call by its tool's own policy, its agent or the phase of its plan.
+func (in Input) deny() (Decision, bool) {
+	if r := in.Ruling; r != nil && r.Mode == tool.RuleDeny {
+		return Decision{Mode: Deny, Rule: r.ID, Reason: r.Reason}, true
+	}
+	if in.Effects == NoEffects && in.Tool.SideEffect {
+		return Decision{Mode: Deny, Rule: RuleNoEffects,
+			Reason: "This agent can look things up, and cannot change anything outside this conversation."}, true
+	}
+	if in.ReadsOnly && in.Tool.SideEffect {
+		return Decision{Mode: Deny, Rule: RulePlanning,
+			Reason: "Until the user has confirmed a plan, only tools that change nothing can be called."}, true
+	}
+	return Decision{}, false
 }
 
 const tainted = "It has text or a target that is not in your own words and that may come from a stranger, so the " +

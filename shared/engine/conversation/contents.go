@@ -136,14 +136,19 @@ func addTurn(c *model.Contents, s *run.State, t run.Turn, number int) error {
 		return err
 	}
 	underWay := number == len(s.Turns) && s.End == nil
-	switch {
-	case t.Calls == 0 && s.Plan != nil && (underWay || number < len(s.Turns)):
+	switch goesOn := underWay || number < len(s.Turns); {
+	case t.Calls == 0 && s.Plan != nil && goesOn:
 		return c.AddUser(callInSession)
-	case t.Calls == 0 && s.Input.Answer != nil && (underWay || number < len(s.Turns)):
+	case t.Calls == 0 && s.Input.Answer != nil && goesOn:
 		return c.AddUser(callForAnswer)
 	case t.Calls == 0, underWay && !run.AllTerminal(s):
 		return nil
 	}
+	return answerCalls(c, s, number)
+}
+
+// answerCalls adds the responses to the open calls of the turn with this number.
+func answerCalls(c *model.Contents, s *run.State, number int) error {
 	open, responses := c.Open(), Responses(s, number)
 	for len(responses) < len(open) && (s.End != nil || len(responses) >= model.MaxCalls) {
 		responses = append(responses, unrecorded(len(responses)))
