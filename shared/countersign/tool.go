@@ -166,7 +166,8 @@ func (d definition[In, Out]) bind(c *core) (*tool.Tool, error) {
 		raw, err := strictjson.Marshal(out)
 		if err != nil {
 			noteResult(ctx, call.ActionID, err)
-			return nil, tool.Unread(err) // for an effect: the call ran
+			return nil, tool.Unread(fault.New(fault.Tool, "failed", // for an effect: the call ran
+				"The tool returned a value that JSON cannot express.").Because(err))
 		}
 		return json.RawMessage(raw), nil
 	}

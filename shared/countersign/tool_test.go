@@ -5,8 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
+	"net/netip"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +141,67 @@ func TestKindsOfArguments(t *testing.T) {
 	}
 }
 
+// colour is a number in Go and a text in JSON.
+type colour int
+
+func (c *colour) UnmarshalText(text []byte) error {
+	if string(text) != "red" {
+		return errors.New("unknown")
+	}
+	*c = 1
+	return nil
+}
+
+func (c colour) MarshalText() ([]byte, error) { return []byte("red"), nil }
+
+// oneWay reads a text and writes a number.
+type oneWay int
+
+func (*oneWay) UnmarshalText([]byte) error { return nil }
+
+// TestArgumentsThatAreTexts takes types that encoding/json reads from a text, and says which numbers fit a type.
+func TestArgumentsThatAreTexts(t *testing.T) {
+	type args struct {
+		At       netip.Addr        `json:"at,omitzero"`
+		On       *netip.Addr       `json:"on,omitempty"`
+		Many     []netip.Prefix    `json:"many,omitempty"`
+		Colours  map[string]colour `json:"colours,omitempty"`
+		Match    *regexp.Regexp    `json:"match,omitempty"`
+		Small    uint8             `json:"small,omitempty"`
+		Unsigned uint              `json:"unsigned,omitempty"`
+		Pair     [2]int            `json:"pair,omitzero"`
+	}
+	tool := countersign.DefineTool(countersign.ToolConfig{Name: "kinds", Description: "Takes kinds."},
+		func(_ context.Context, _ *countersign.SessionContext, in args) (string, error) {
+			return fmt.Sprint(in.At, in.On, in.Many, in.Colours, in.Match, in.Small, in.Unsigned), nil
+		})
+	for in, hears := range map[string]string{
+		`{"at":"10.0.0.1","on":"::1","many":["10.0.0.0/8"],"colours":{"a":"red"},"match":"a+",` +
+			`"small":255}`: "10.0.0.1 ::1 [10.0.0.0/8] map[a:1] a+ 255 0",
+		`{"at":"10.0.0.1"}`:         "10.0.0.1 <nil> [] map[] <nil> 0 0",
+		`{"at":"nowhere"}`:          "at: must be a text in the form of a netip.Addr",
+		`{"colours":{"a":"green"}}`: "must be a text in the form of a countersign_test.colour",
+		`{"at":5}`:                  "at: must be a text",
+		`{"small":256}`:             "small: must be a whole number from 0 to 255",
+		`{"unsigned":-1}`:           "unsigned: must be a whole number of 0 or more",
+		`{"pair":[1,2,3]}`:          "pair: must be a list of exactly 2 entries",
+	} {
+		m := newScript(script.Turn{Calls: []script.Call{{Name: "kinds", Args: json.RawMessage(in)}}}, say("So."))
+		a := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{tool}})
+		if _, err := a.NewSession().Send(t.Context(), "go"); err != nil || !strings.Contains(heard(m), hears) {
+			t.Errorf("%s: %v, the model hears %s", in, err, heard(m))
+		}
+	}
+	half := countersign.DefineTool(countersign.ToolConfig{Name: "half", Description: "Takes half a type."},
+		func(context.Context, *countersign.SessionContext, struct{ Kind oneWay }) (string, error) {
+			return "", nil
+		})
+	_, err := countersign.New(countersign.Options{Provider: newScript(), Tools: []*countersign.Tool{half}})
+	if err == nil || !strings.Contains(err.Error(), "needs MarshalText") {
+		t.Errorf("a type that reads a text and writes a number: %v", err)
+	}
+}
+
 // TestKindsOfResults tells the model a text as it is and anything else as JSON, up to 64 KiB.
 func TestKindsOfResults(t *testing.T) {
 	long := strings.Repeat("é", 64<<10)
@@ -156,6 +221,8 @@ func TestKindsOfResults(t *testing.T) {
 		"an interface": {returns[any]("text"), `"output":"text"`, false},
 		"nothing":      {returns(struct{}{}), `"output":{}`, false},
 		"a name twice": {returns(json.RawMessage(`{"x":1,"x":2}`)), `"error":"invalid JSON"`, false},
+		"no number":    {returns(math.NaN()), `"error":"The tool returned a value that JSON cannot express."`, false},
+		"two values":   {returns(json.RawMessage(`{} {}`)), `"error":"The tool returned a value that JSON cannot`, false},
 		"no UTF-8":     {returns(json.RawMessage("\"\xff\"")), `"error":"invalid JSON"`, false},
 		"half a pair":  {returns(json.RawMessage(`"\ud83d"`)), `"error":"invalid JSON"`, false},
 		"a long number": {returns(json.RawMessage(`{"id":9007199254740993,"n":1.0}`)),

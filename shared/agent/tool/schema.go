@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -47,12 +48,43 @@ func typeSchema(t reflect.Type) (*jsonschema.Schema, error) {
 	if err := embeds(t, map[reflect.Type]bool{}); err != nil {
 		return nil, err
 	}
-	s, err := jsonschema.ForType(t, asRead)
+	options := &jsonschema.ForOptions{TypeSchemas: maps.Clone(asRead.TypeSchemas)}
+	if err := addTexts(t, options.TypeSchemas, map[reflect.Type]bool{}); err != nil {
+		return nil, err
+	}
+	s, err := jsonschema.ForType(t, options)
 	if err != nil {
 		return nil, err
 	}
 	plainTypes(s)
 	return s, nil
+}
+
+// addTexts adds the types within t that JSON has as a text, such as netip.Addr. The error is for a type that reads a
+// text and writes none: its arguments could not be stored.
+func addTexts(t reflect.Type, to map[reflect.Type]*jsonschema.Schema, seen map[reflect.Type]bool) error {
+	if seen[t] || to[t] != nil {
+		return nil
+	}
+	seen[t] = true
+	p := reflect.PointerTo(t)
+	switch {
+	case t.Kind() == reflect.Interface || p.Implements(reflect.TypeFor[json.Unmarshaler]()):
+	case t.Kind() != reflect.Pointer && p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		if !p.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+			return fmt.Errorf("%s has UnmarshalText, so it needs MarshalText", t)
+		}
+		to[t] = &jsonschema.Schema{Type: "string"}
+	case slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map}, t.Kind()):
+		return addTexts(t.Elem(), to, seen)
+	case t.Kind() == reflect.Struct:
+		for f := range t.Fields() {
+			if err := addTexts(f.Type, to, seen); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // embeds refuses a struct that embeds a type of [asRead]. With an embedded time.Time, for example, the whole struct is

@@ -3,6 +3,7 @@ package strictjson
 import (
 	"encoding"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"time"
 )
@@ -21,10 +22,34 @@ func neededFor(t reflect.Type) string {
 		return "must be a time such as 2027-01-05T10:00:00+01:00"
 	case t == reflect.TypeFor[[]byte]():
 		return "must be a text in base64"
+	case t != nil && t.Kind() == reflect.Array:
+		return fmt.Sprintf("must be a list of exactly %d entries", t.Len())
+	case t != nil && readsText(t):
+		return fmt.Sprintf("must be a text in the form of a %s", t)
 	case t == nil, decodesItself(t), Words[schemaType(t.Kind())] == "":
 		return "must be a value of another type"
 	}
-	return "must be " + Words[schemaType(t.Kind())]
+	return "must be " + Words[schemaType(t.Kind())] + rangeOf(t)
+}
+
+// rangeOf returns the range of a type for whole numbers, unless it has those of JSON.
+func rangeOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int8, reflect.Int16, reflect.Int32:
+		return fmt.Sprintf(" from %d to %d", -1<<(t.Bits()-1), 1<<(t.Bits()-1)-1)
+	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
+		return fmt.Sprintf(" from 0 to %d", 1<<t.Bits()-1)
+	case reflect.Uint, reflect.Uint64:
+		return " of 0 or more"
+	}
+	return ""
+}
+
+// readsText reports whether a type reads a text, and no other JSON.
+func readsText(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) &&
+		!p.Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
 func decodesItself(t reflect.Type) bool {
