@@ -66,6 +66,12 @@ var (
 	notYet = lazyregexp.New(`(?i)(?:^|[\s,])((?:when|once|after|as\s+soon\s+as|until|unless)\s+(?:\S+\s+){1,4}?` +
 		`(?:has|have)\s+(?:\S+ed|given|written|sent|seen|read|come|gone|done|said|left|paid|told|met|found|heard|` +
 		`made|been)\b(?:[^.\n]|\.\S)*)`)
+	// behindText matches a condition, or how often, behind a text.
+	behindText = lazyregexp.New(`(?i)^(.*\S)[\s,]+((?:when|once|after|as\s+soon\s+as|until)\s+` +
+		`(?:\S+\s+){1,4}?(?:is|are)\s+\S.*|` +
+		`(?:twice|thrice|(?:[2-9]|[1-9][0-9]|two|three|four|five|six|ten|several|many)\s+(?:more\s+)?times)[\s.!]*)$`)
+	// wordy matches words of which a text is a sentence, with which such an end belongs.
+	wordy = lazyregexp.New(`(?i)\b(?:i|we|you|he|she|it|they|who|to|please|\pL+ed|\pL+ing)\b|(?:\S+\s+){3}\S`)
 	// kindOfMail is a mail of another kind than a plain one: “an html mail”.
 	kindOfMail = lazyregexp.New(`(?i)\b((?:an?|the|my)\s+(?:\S+\s+){0,2}?(?:html|rich|formatted|encrypted|signed|` +
 		`bold|italic|colou?rful|fancy|beautiful|long|longer|detailed|formal|informal|polite|funny|illustrated|hidden|` +
@@ -134,6 +140,10 @@ func (a *ask) beyondMail() string {
 	}
 	if m := notYet.FindStringSubmatchIndex(body.mask); m != nil && (m[2] > 0 || !question) {
 		return cannot(body.raw[m[2]:m[3]], waitsForNothing) + orQuote
+	}
+	if m := behindText.FindStringSubmatchIndex(body.mask); m != nil && !question && !introduced.MatchString(head) &&
+		!aVerb.MatchString(body.mask[:m[3]]) && !wordy.MatchString(body.mask[:m[3]]) {
+		return cannot(body.raw[m[4]:m[5]], plainMail) + orQuote
 	}
 	return ""
 }
