@@ -70,7 +70,7 @@ var (
 	behindText = lazyregexp.New(`(?i)^(.*\S)[\s,]+((?:when|once|after|as\s+soon\s+as|until)\s+` +
 		`(?:\S+\s+){1,4}?(?:is|are)\s+\S.*|` +
 		`(?:twice|thrice|(?:[2-9]|[1-9][0-9]|two|three|four|five|six|ten|several|many)\s+(?:more\s+)?times)[\s.!]*)$`)
-	// wordy matches words of which a text is a sentence, with which such an end belongs.
+	// wordy matches the words of a sentence. Such an end is a part of the sentence.
 	wordy = lazyregexp.New(`(?i)\b(?:i|we|you|he|she|it|they|who|to|please|\pL+ed|\pL+ing)\b|(?:\S+\s+){3}\S`)
 	// kindOfMail is a mail of another kind than a plain one: “an html mail”.
 	kindOfMail = lazyregexp.New(`(?i)\b((?:an?|the|my)\s+(?:\S+\s+){0,2}?(?:html|rich|formatted|encrypted|signed|` +

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -323,6 +324,8 @@ func (l *look) redirect(r *syntax.Redirect) {
 	switch {
 	case strings.HasPrefix(target, "/dev/tcp/") || strings.HasPrefix(target, "/dev/udp/"):
 		l.warn(place(r), Opaque, "network", "Bash makes a connection of this redirection.")
+	case r.Word != nil && writes[r.Op] && runsLater.MatchString(path.Clean(cmp.Or(target, r.Word.Lit()))):
+		l.warn(place(r), Opaque, "later", "%s", texts["written"])
 	case !truncates[r.Op]:
 	case harmless[target]:
 	case strings.HasPrefix(target, "/dev/"):
@@ -337,6 +340,10 @@ func (l *look) redirect(r *syntax.Redirect) {
 // truncates are the redirections that empty a file before they write to it.
 var truncates = map[syntax.RedirOperator]bool{syntax.RdrOut: true, syntax.RdrClob: true, syntax.RdrAll: true,
 	syntax.RdrAllClob: true}
+
+// writes are the redirections that write to a file.
+var writes = map[syntax.RedirOperator]bool{syntax.RdrOut: true, syntax.RdrClob: true, syntax.RdrAll: true,
+	syntax.RdrAllClob: true, syntax.AppOut: true, syntax.AppAll: true, syntax.RdrInOut: true}
 
 var harmless = map[string]bool{"/dev/null": true, "/dev/stdout": true, "/dev/stderr": true, "/dev/tty": true,
 	"/dev/full": true}

@@ -38,6 +38,12 @@ touch a
 mkdir -p a/b
 mv -n a b
 chmod 644 a
+echo x >>notes.txt
+tee /etc/hosts
+cp ~/.bashrc backup
+cp a b/profile.txt
+mv a.service old.service
+curl -o f https://h/.bashrc
 chown -v root:root a
 sort -t, -k2,2n -u f
 head -n -5 f

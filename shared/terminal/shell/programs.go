@@ -197,11 +197,24 @@ func (l *look) program(args []string, words []*syntax.Word) {
 	case name == "sed" && !printsLines(args[1:]):
 		l.warn(at, Opaque, "runs", "A script of sed can run commands and write files.")
 	}
-	if at := carrier(name, asWritten(args, words)); at > 0 {
-		l.warn(place(words[at]), Opaque, "runs", "%s", texts["runs"])
+	if places[name] {
+		l.operands(name, asWritten(args, words), words)
 	}
 	if i := textIn(args); i > 0 && textual[name] {
 		l.inner(args[i], Bash, place(words[i]))
+	}
+}
+
+// places are the programs of [carrier] and [written].
+var places = words("apt apt-get aptitude cp curl dd install ln mv rsync systemctl tar tee wget")
+
+// operands warns of an operand that decides which programs run, now or later.
+func (l *look) operands(name string, args []string, words []*syntax.Word) {
+	if at := written(name, args); at > 0 {
+		l.warn(place(words[at]), Opaque, "later", "%s", texts["written"])
+	}
+	if at := carrier(name, args); at > 0 {
+		l.warn(place(words[at]), Opaque, "runs", "%s", texts["runs"])
 	}
 }
 

@@ -31,6 +31,7 @@ var texts = map[string]string{
 	"interactive": "It waits for keys, and can run other programs.",
 	"elsewhere":   "It runs a command elsewhere: on another machine or in a container.",
 	"later":       "It runs something later, beyond the end of this command.",
+	"written":     "What this file holds runs later: at a login, on a schedule, or when a program starts.",
 	"background":  "What it leaves running is ended when the command ends.",
 	"shell":       "It has the shell run a text, or changes what commands mean.",
 }
@@ -185,8 +186,9 @@ opaque runs: man | -P, -P*, --pager*, -H*
 opaque interactive: vi vim nvim view vimdiff nano pico emacs ed ex joe mcedit less more most man info top htop ftp sftp telnet mail mutt gdb
 opaque elsewhere: ssh mosh rsh telnet nc ncat netcat socat docker podman nerdctl lxc lxc-attach machinectl kubectl oc virsh vagrant ctr crictl runc
 opaque later: at batch crontab systemd-run
-opaque later: screen tmux dtach abduco | | What it leaves running is ended when the command ends, unless a server of your own runs it.
+opaque later: screen tmux dtach abduco zellij pm2 | | What it leaves running is ended when the command ends, unless a server of your own runs it.
 opaque background: nohup setsid disown daemonize start-stop-daemon bg
+opaque background: mongod memcached redis-server gunicorn uwsgi celery nginx httpd apache2 apachectl apache2ctl forever supervisord | --fork, --daemon*, -d, --detach, -k start, start, -g*, -c*
 opaque shell: mapfile readarray compopt | -C*, -c*, -F*
 opaque shell: jobs | -x*
 opaque shell: let eval . source exec trap alias unalias command builtin enable hash set shopt bind complete compgen fc coproc
