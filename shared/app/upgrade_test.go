@@ -104,6 +104,57 @@ func TestDocumentsOfTheReleaseBefore(t *testing.T) {
 	})
 }
 
+// fieldOfLater is a member that only a later release knows.
+const fieldOfLater = `"later":{"of":1.50}`
+
+// writtenByLater adds the member to a document, as a later release does that uses the same store.
+func (w *proved) writtenByLater(path string) {
+	w.t.Helper()
+	docs, err := w.App.Store.Get(w.t.Context(), path)
+	if err != nil || !docs[0].Exists() {
+		w.t.Fatalf("%s: %v", path, err)
+	}
+	d := docs[0]
+	data := append([]byte("{"+fieldOfLater+","), bytes.TrimPrefix(d.Data, []byte("{"))...)
+	if _, err := w.App.Store.Commit(w.t.Context(), store.Update(path, d.Version, d.Fields, data)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestThreeReleasesOnOneStore checks that a run goes through three releases. The release before this one began it, a
+// later one has written all of its documents, and this release renames its conversation, decides and ends it. The call
+// takes place once, and what only the later release knows is still there.
+func TestThreeReleasesOnOneStore(t *testing.T) {
+	e := newEndpoint(t)
+	w := withActions(t, e)
+	w.load(beforeMend)
+	act := w.waiting()["action_cart_add"]
+	thread := w.call("GET", "/api/agent/runs/"+act.RunID, "").ThreadID
+	paths := []string{document.RunPath(act.RunID), document.ThreadPath(thread),
+		document.ApprovalPath(act.ApprovalID), document.UserPath("ana")}
+	for _, path := range paths {
+		w.writtenByLater(path)
+	}
+	if a := w.call("PATCH", "/api/agent/threads/"+thread, `{"title":"The cart"}`); a.HTTP != 200 {
+		t.Fatalf("%d %s", a.HTTP, a.Body)
+	}
+	w.SetModel(testkit.Says("It is done."))
+	if a, err := w.Resolve(t.Context(), "ana", act, "approve_once"); err != nil || a.HTTP != 200 {
+		t.Fatalf("%v %s", err, a.Body)
+	}
+	w.deliver()
+	if r := w.call("GET", "/api/agent/runs/"+act.RunID, ""); r.Status != "completed" || len(e.requests()) != 1 {
+		t.Errorf("%s with %v: %s", r.Status, e.requests(), r.Summary)
+	}
+	w.verifies(act.RunID)
+	for _, path := range paths {
+		docs, err := w.App.Store.Get(t.Context(), path)
+		if err != nil || !bytes.Contains(docs[0].Data, []byte(fieldOfLater)) {
+			t.Errorf("%s has lost what a later release wrote: %v %s", path, err, docs[0].Data)
+		}
+	}
+}
+
 // waiting returns the user's waiting approvals, by tool.
 func (w *proved) waiting() map[string]testkit.Approval {
 	w.t.Helper()

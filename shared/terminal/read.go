@@ -9,7 +9,6 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/terminal/shell"
@@ -163,11 +162,11 @@ func note(ctx context.Context, st store.Store,
 		if err != nil {
 			return err
 		}
-		data, err := strictjson.Marshal(v)
+		w, err := document.Put(d, nil, v)
 		if err != nil {
 			return err
 		}
-		_, err = st.Commit(ctx, store.Update(d.Path, d.Version, nil, data))
+		_, err = st.Commit(ctx, w)
 		if err == nil {
 			return nil
 		}

@@ -37,6 +37,7 @@ type link struct {
 
 	provider Provider
 	version  time.Time
+	stored   json.RawMessage // the content of that version, unless it is of another consent
 }
 
 // Identity identifies the linked account at the provider.
@@ -65,7 +66,7 @@ func (p Provider) known(ctx context.Context, st store.Store, uid string) (link, 
 }
 
 func (p Provider) linkIn(d store.Doc, uid string) (link, error) {
-	l := link{provider: p, version: d.Version}
+	l := link{provider: p, version: d.Version, stored: d.Data}
 	if !d.Exists() {
 		return l, nil
 	}
@@ -88,13 +89,9 @@ func (a *Accounts) Reads(uid string) []string { return a.cfg.Reads(uid) }
 // save replaces the link that was read, in one commit with the other writes, and returns its new version. It returns
 // store.ErrConflict if the link has changed.
 func (a *Accounts) save(ctx context.Context, l link, also ...store.Write) (version time.Time, err error) {
-	data, err := json.Marshal(l)
+	w, err := document.Put(store.Doc{Path: a.cfg.path(l.UID), Version: l.version, Data: l.stored}, nil, l)
 	if err != nil {
 		return time.Time{}, err
-	}
-	w := store.Update(a.cfg.path(l.UID), l.version, nil, data)
-	if l.version.IsZero() {
-		w = store.Create(a.cfg.path(l.UID), nil, data)
 	}
 	versions, err := a.store.Commit(ctx, append(also, w)...)
 	if err != nil {

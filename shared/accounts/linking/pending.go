@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -96,17 +95,13 @@ func (a *Accounts) keepIn(ctx context.Context, place store.Doc, p pending, verif
 	if err != nil {
 		return "", a.cfg.unreadable(err)
 	}
-	data, err := json.Marshal(p)
-	if err != nil {
-		return "", err
-	}
 	// Firestore's TTL policy uses expireAt and deletes within a day; the sweep uses due and deletes within a minute, in
 	// every store.
 	ends := p.ExpiresAt.UTC().Truncate(time.Microsecond)
 	fields := document.ConsentFields(ends)
-	w := store.Create(place.Path, fields, data)
-	if place.Exists() {
-		w = store.Update(place.Path, place.Version, fields, data)
+	w, err := document.Known(place, fields, p)
+	if err != nil {
+		return "", err
 	}
 	_, err = a.store.Commit(ctx, w)
 	if err != nil && !errors.Is(err, store.ErrConflict) {

@@ -207,7 +207,7 @@ func (a *Accounts) saveTokens(ctx context.Context, l *link, got *oauth2.Token) (
 		return false, a.cfg.providerDown(errors.New("the account was linked again or unlinked in the meantime"))
 	}
 	if unread == nil {
-		l.version = now.version
+		l.version, l.stored = now.version, now.stored
 	}
 	return true, storeDown(err)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -115,13 +114,10 @@ func (l *Loop) giveShard(ctx context.Context, d store.Doc) error {
 
 // keepWalk stores the walk's progress. If two sweeps run at once, only one of them succeeds, which is enough.
 func (l *Loop) keepWalk(ctx context.Context, doc store.Doc, w shardWalk) error {
-	data, err := strictjson.Marshal(w)
+	doc.Path = shardsPath
+	write, err := document.Put(doc, nil, w)
 	if err != nil {
 		return fmt.Errorf("loop: %w", err)
-	}
-	write := store.Create(shardsPath, nil, data)
-	if doc.Exists() {
-		write = store.Update(shardsPath, doc.Version, nil, data)
 	}
 	if _, err = l.Store.Commit(ctx, write); err != nil && !errors.Is(err, store.ErrConflict) {
 		return unit.StoreError(err)

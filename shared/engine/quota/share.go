@@ -216,9 +216,10 @@ func (s *share) write(ctx context.Context, old store.Doc, c *calendar) error {
 	if err != nil || bytes.Equal(data, old.Data) {
 		return err
 	}
-	w := store.Create(s.path, nil, data)
-	if old.Exists() {
-		w = store.Update(s.path, old.Version, nil, data)
+	old.Path = s.path
+	w, err := document.Known(old, nil, c)
+	if err != nil {
+		return err
 	}
 	_, err = s.cfg.Store.Commit(ctx, w)
 	return err

@@ -69,11 +69,10 @@ func (r *Records) markThread(ctx context.Context, uid, id string) error {
 			return err
 		}
 		t.Deleting = true
-		data, err := strictjson.Marshal(t)
+		marked, err := document.Put(doc, document.ThreadFields{UID: uid, Deleting: r.now()}.Map(id), t)
 		if err != nil {
 			return err
 		}
-		marked := store.Update(doc.Path, doc.Version, document.ThreadFields{UID: uid, Deleting: r.now()}.Map(id), data)
 		err = r.record(ctx, audit.Entry{UID: uid, Kind: audit.Deletion, Ref: id}, marked)
 		if !errors.Is(err, store.ErrConflict) || try == maxRaces { // a new run changed the thread
 			return storeError(err)

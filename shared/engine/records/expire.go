@@ -9,7 +9,6 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -105,13 +104,11 @@ func (r *Records) markUnused(ctx context.Context, d store.Doc) error {
 		return err
 	}
 	t.Deleting = true
-	data, err := strictjson.Marshal(t)
+	marked, err := document.Put(d, document.ThreadFields{UID: t.UID, Deleting: r.now()}.Map(t.ID), t)
 	if err != nil {
 		return err
 	}
-	fields := document.ThreadFields{UID: t.UID, Deleting: r.now()}
-	return r.record(ctx, audit.Entry{UID: t.UID, Kind: audit.Deletion, Ref: t.ID, Rule: byRetention},
-		store.Update(d.Path, d.Version, fields.Map(t.ID), data))
+	return r.record(ctx, audit.Entry{UID: t.UID, Kind: audit.Deletion, Ref: t.ID, Rule: byRetention}, marked)
 }
 
 // allEnded reports whether all runs of the thread have ended and have nothing left to dispose of.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/base/visible"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -66,11 +65,11 @@ func (r *Records) Rename(ctx context.Context, uid, id, title string) (ThreadView
 			return ThreadView{}, fault.NotFound()
 		}
 		t.Title, t.Titled = title, true
-		data, err := strictjson.Marshal(t)
+		w, err := document.Put(doc, doc.Fields, t)
 		if err != nil {
 			return ThreadView{}, err
 		}
-		_, err = r.Store.Commit(ctx, store.Update(doc.Path, doc.Version, doc.Fields, data))
+		_, err = r.Store.Commit(ctx, w)
 		if err == nil {
 			return viewThread(t), nil
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -96,11 +95,8 @@ func (r *Records) updateUserFrom(ctx context.Context, uid string, doc store.Doc,
 
 // userWrite returns the write that replaces the document that was read.
 func userWrite(uid string, doc store.Doc, u run.User) (store.Write, error) {
-	data, err := strictjson.Marshal(u)
-	if err != nil || !doc.Exists() {
-		return store.Create(document.UserPath(uid), nil, data), err
-	}
-	return store.Update(doc.Path, doc.Version, doc.Fields, data), nil
+	doc.Path = document.UserPath(uid)
+	return document.Put(doc, doc.Fields, u)
 }
 
 // record commits the writes together with their entry in the user's own audit chain.

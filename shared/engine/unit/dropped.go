@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -43,11 +42,11 @@ func (ex *Execution) countDiscarded(ctx context.Context) error {
 		return err
 	}
 	u.Usage.CountUse(ex.Now(), ex.discarded, 0)
-	data, err := strictjson.Marshal(u)
+	w, err := document.Put(docs[0], docs[0].Fields, u)
 	if err != nil {
 		return err
 	}
-	if _, err = ex.Store.Commit(ctx, store.Update(path, docs[0].Version, docs[0].Fields, data)); err == nil {
+	if _, err = ex.Store.Commit(ctx, w); err == nil {
 		ex.discarded = 0
 	}
 	return err

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -88,13 +87,9 @@ func (l *Env) storeRestore(ctx context.Context, r Restore) (at time.Time, err er
 	} else {
 		r.EndedAt = at
 	}
-	data, err := strictjson.Marshal(r)
+	write, err := document.Put(docs[0], nil, r)
 	if err != nil {
 		return at, err
-	}
-	write := store.Create(document.RestorePath, nil, data)
-	if docs[0].Exists() {
-		write = store.Update(document.RestorePath, docs[0].Version, nil, data)
 	}
 	_, err = l.Store.Commit(ctx, write)
 	return at, err
@@ -122,14 +117,14 @@ func (l *Env) quarantine(ctx context.Context, d store.Doc) error {
 		if err != nil {
 			return err
 		}
-		data, err := strictjson.Marshal(r)
-		if err != nil {
-			return err
-		}
 		if !f.Quarantined { // a process looks its calls up, also if the run waits for its user
 			f.Due = d.ReadTime
 		}
-		_, err = l.Store.Commit(ctx, append(writes, store.Update(d.Path, d.Version, f.Map(r.ID), data))...)
+		w, err := document.Put(d, f.Map(r.ID), r)
+		if err != nil {
+			return err
+		}
+		_, err = l.Store.Commit(ctx, append(writes, w)...)
 		if !errors.Is(err, store.ErrConflict) {
 			return err
 		}
@@ -174,6 +169,5 @@ func warn(d store.Doc) (store.Write, error) {
 		return store.Write{}, errUnreadable
 	}
 	a.Reason = PutBack
-	data, err := strictjson.Marshal(a)
-	return store.Update(d.Path, d.Version, d.Fields, data), err
+	return document.Put(d, d.Fields, a)
 }

@@ -83,7 +83,7 @@ func (s *Snapshot) fold(ctx context.Context) error {
 	return err
 }
 
-// decode decodes a document that a transition can write. It notes a document of a later release (keepLater).
+// decode decodes a document that a transition can write. It notes a document of a later release ([document.Put]).
 func (s *Snapshot) decode(d store.Doc, into any) error {
 	later, err := document.DecodeKnown(d, into)
 	if later && s.later == nil {

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
-	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -79,19 +77,14 @@ func (tx *Tx) setLease() {
 }
 
 func (tx *Tx) put(path string, fields map[string]any, v any) error {
-	data, err := strictjson.Marshal(v)
-	if err != nil {
-		return err
+	write, doc := document.Known, tx.Ex.Docs[path]
+	if tx.Ex.later[path] {
+		write = document.Put
 	}
-	if doc := tx.Ex.Docs[path]; doc.Exists() {
-		if tx.Ex.later[path] {
-			data = keepLater(doc.Data, data, reflect.TypeOf(v))
-		}
-		tx.writes = append(tx.writes, store.Update(path, doc.Version, fields, data))
-		return nil
-	}
-	tx.writes = append(tx.writes, store.Create(path, fields, data))
-	return nil
+	doc.Path = path
+	w, err := write(doc, fields, v)
+	tx.writes = append(tx.writes, w)
+	return err
 }
 
 // putChunks writes the parts that a log has moved out of its document.

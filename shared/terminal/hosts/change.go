@@ -128,8 +128,8 @@ func (s *state) create(path string, v any) error {
 }
 
 func (s *state) update(d store.Doc, v any) error {
-	data, err := strictjson.Marshal(v)
-	s.writes = append(s.writes, store.Update(d.Path, d.Version, nil, data))
+	w, err := document.Put(d, nil, v)
+	s.writes = append(s.writes, w)
 	return err
 }
 

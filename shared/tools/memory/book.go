@@ -6,7 +6,6 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -42,13 +41,9 @@ func (b *Book) Writes() ([]store.Write, error) {
 			return nil, err
 		}
 	}
-	data, err := strictjson.Marshal(b.Memory)
+	write, err := document.Put(b.doc, nil, b.Memory)
 	if err != nil {
 		return nil, err
-	}
-	write := store.Create(document.NotesPath(b.UID), nil, data)
-	if b.doc.Exists() {
-		write = store.Update(b.doc.Path, b.doc.Version, nil, data)
 	}
 	if !b.user.Exists() {
 		return []store.Write{write}, nil

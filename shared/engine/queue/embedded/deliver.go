@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -112,12 +110,13 @@ type claim struct {
 	id      string
 	path    string
 	version time.Time
+	stored  []byte // the content as it was read
 	content
 }
 
 // claim takes the message for this process. It returns nil without an error if another process was faster.
 func (q *Queue) claim(ctx context.Context, doc store.Doc) (*claim, error) {
-	c := &claim{id: document.ID(doc), path: doc.Path}
+	c := &claim{id: document.ID(doc), path: doc.Path, stored: doc.Data}
 	if err := document.Decode(doc, &c.content); err != nil {
 		// Only this package writes there, so this does not happen. If it does, one such document must not block the
 		// others. It is pushed without a run ID, and the resume function refuses, counts and acknowledges it.
@@ -165,11 +164,12 @@ func (q *Queue) push(ctx context.Context, c *claim, push Push) error {
 }
 
 func (q *Queue) update(ctx context.Context, c *claim, version time.Time, at time.Time) error {
-	data, err := json.Marshal(c.content)
+	w, err := document.Put(store.Doc{Path: c.path, Version: version, Data: c.stored}, document.MessageFields(at),
+		c.content)
 	if err != nil {
 		return err
 	}
-	versions, err := q.store.Commit(ctx, store.Update(c.path, version, document.MessageFields(at), data))
+	versions, err := q.store.Commit(ctx, w)
 	if err != nil {
 		return err
 	}

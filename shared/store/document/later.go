@@ -1,4 +1,4 @@
-package unit
+package document
 
 import (
 	"encoding/json"
@@ -6,7 +6,32 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/store"
 )
+
+// Put returns the write that stores v with these fields in the document that was read. It creates the document if it
+// did not exist. Otherwise it keeps what only a later release knows, so that two releases can use one store at the same
+// time. Every document that is read and written back goes through Put or [Known].
+func Put(d store.Doc, fields map[string]any, v any) (store.Write, error) {
+	if !d.Exists() {
+		return Known(d, fields, v)
+	}
+	if more, err := DecodeKnown(d, reflect.New(reflect.TypeOf(v)).Interface()); !more || err != nil {
+		return Known(d, fields, v)
+	}
+	data, err := strictjson.Marshal(v)
+	return store.Update(d.Path, d.Version, fields, keepLater(d.Data, data, reflect.TypeOf(v))), err
+}
+
+// Known is [Put] for a document without content of a later release: the caller has checked that there is none, or
+// replaces it.
+func Known(d store.Doc, fields map[string]any, v any) (store.Write, error) {
+	data, err := strictjson.Marshal(v)
+	if !d.Exists() {
+		return store.Create(d.Path, fields, data), err
+	}
+	return store.Update(d.Path, d.Version, fields, data), err
+}
 
 // keepLater returns the new content of a document, of type t, with those members of its old content that t does not
 // know. A later release has written them, and reads them again after this one. Content that it cannot read stays as it
