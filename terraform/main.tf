@@ -23,21 +23,23 @@ variable "environment" {
 module "agent" {
   source = "./modules/agent"
 
-  environment         = var.environment
-  project_id          = var.project_id
-  archives            = "${path.root}/../dist"
-  release             = var.release
-  region              = var.region
-  firestore_location  = var.firestore_location
-  firestore_database  = var.firestore_database
-  prefix              = var.prefix
-  labels              = var.labels
-  runtime             = var.runtime
-  functions           = var.functions
-  min_instances       = var.min_instances
-  vpc_connector       = var.vpc_connector
-  secret_versions     = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)
-  deletion_protection = var.deletion_protection
+  environment          = var.environment
+  project_id           = var.project_id
+  archives             = "${path.root}/../dist"
+  release              = var.release
+  region               = var.region
+  firestore_location   = var.firestore_location
+  firestore_database   = var.firestore_database
+  prefix               = var.prefix
+  labels               = var.labels
+  runtime              = var.runtime
+  functions            = var.functions
+  min_instances        = var.min_instances
+  vpc_connector        = var.vpc_connector
+  worker_pool          = var.worker_pool
+  binary_authorization = var.binary_authorization
+  secret_versions      = merge({ chat-key = "1", oauth-client-secret = "1" }, var.secret_versions)
+  deletion_protection  = var.deletion_protection
 
   domain              = var.domain
   auth                = var.auth

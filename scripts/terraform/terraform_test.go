@@ -369,6 +369,8 @@ func obeys(t *testing.T, without, with plan) {
 	}
 	for _, want := range []string{`"location":"europe-north1"`, `"location_id":"nam5"`, `"name":"acme-run"`,
 		`"runtime":"go127"`, `"vpc_connector":"projects/acme-agent/locations/europe-north1/connectors/out"`,
+		`"worker_pool":"projects/acme-ci/locations/europe-north1/workerPools/private"`,
+		`"binary_authorization_policy":"projects/acme-agent/platforms/cloudRun/signed"`,
 		`"name":"acme-restored"`, `"retention_days":999`, `"team":"trust"`} {
 		if !strings.Contains(all.String(), want) {
 			t.Errorf("nothing that is planned has %s", want)

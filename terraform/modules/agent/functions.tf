@@ -126,6 +126,8 @@ module "function" {
   min_instances         = lookup(var.min_instances, each.key, each.value.minInstances)
   max_instances         = each.value.maxInstances
   vpc_connector         = var.vpc_connector
+  worker_pool           = var.worker_pool
+  binary_authorization  = var.binary_authorization
 
   # Only through the load balancer, if it exists.
   ingress = each.value.callers != "everyone" ? "ALLOW_INTERNAL_ONLY" : var.domain == null ? "ALLOW_ALL" : "ALLOW_INTERNAL_AND_GCLB"

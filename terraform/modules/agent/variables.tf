@@ -112,6 +112,28 @@ variable "vpc_connector" {
   description = "A Serverless VPC Access connector, which gives outgoing requests a fixed address; null for none."
 }
 
+variable "worker_pool" {
+  type        = string
+  default     = null
+  description = "A private pool of Cloud Build that builds the functions, projects/P/locations/L/workerPools/W; null for Google's own."
+
+  validation {
+    condition     = var.worker_pool == null ? true : can(regex("^projects/[^/]+/locations/[^/]+/workerPools/[^/]+$", var.worker_pool))
+    error_message = "worker_pool must be projects/P/locations/L/workerPools/W."
+  }
+}
+
+variable "binary_authorization" {
+  type        = string
+  default     = null
+  description = "The policy of Binary Authorization that each deployment must meet: default for the project's, or projects/P/platforms/cloudRun/N; null for none."
+
+  validation {
+    condition     = var.binary_authorization == null ? true : can(regex("^(default|projects/[^/]+/platforms/cloudRun/[^/]+)$", var.binary_authorization))
+    error_message = "binary_authorization must be default or projects/P/platforms/cloudRun/N."
+  }
+}
+
 variable "secret_versions" {
   type        = map(string)
   default     = {}

@@ -36,6 +36,7 @@ resource "google_cloudfunctions2_function" "this" {
     entry_point       = var.entry_point
     docker_repository = var.docker_repository
     service_account   = var.build_service_account
+    worker_pool       = var.worker_pool
     environment_variables = {
       GOOGLE_GOLDFLAGS = "-s -w"
     }
@@ -60,6 +61,7 @@ resource "google_cloudfunctions2_function" "this" {
     all_traffic_on_latest_revision   = true
     vpc_connector                    = var.vpc_connector
     vpc_connector_egress_settings    = var.vpc_connector == null ? null : "ALL_TRAFFIC"
+    binary_authorization_policy      = var.binary_authorization
     environment_variables            = merge(var.environment, { RELEASE = "${var.release}-${substr(local.sha, 0, 12)}" })
 
     dynamic "secret_environment_variables" {

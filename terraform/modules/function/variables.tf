@@ -139,6 +139,18 @@ variable "vpc_connector" {
   description = "A Serverless VPC Access connector for all outgoing requests, which gives them a fixed address; null for none."
 }
 
+variable "worker_pool" {
+  type        = string
+  default     = null
+  description = "A private pool of Cloud Build that builds the functions, projects/P/locations/L/workerPools/W; null for Google's own."
+}
+
+variable "binary_authorization" {
+  type        = string
+  default     = null
+  description = "The policy of Binary Authorization that each deployment must meet: default for the project's, or projects/P/platforms/cloudRun/N; null for none."
+}
+
 variable "environment" {
   type        = map(string)
   default     = {}

@@ -82,6 +82,10 @@ run "wrong_inputs_are_refused" {
     actions = "../actions"
     # agents outside the archive
     agents = "../agents"
+    # a pool by its name only
+    worker_pool = "private"
+    # a policy of Kubernetes
+    binary_authorization = "projects/acme-prod/platforms/gke/policies/signed"
   }
   expect_failures = [
     var.actions,
@@ -90,7 +94,9 @@ run "wrong_inputs_are_refused" {
     var.allowed_origins,
     var.audit_log,
     var.auth,
+    var.binary_authorization,
     var.containers,
+    var.decisions,
     var.deletion_protection,
     var.domain,
     var.files,
@@ -104,7 +110,6 @@ run "wrong_inputs_are_refused" {
     var.prefix,
     var.project_id,
     var.receipts,
-    var.decisions,
     var.region,
     var.release,
     var.requests_per_minute,
@@ -114,6 +119,7 @@ run "wrong_inputs_are_refused" {
     var.side_effects,
     var.traces,
     var.webhooks,
+    var.worker_pool,
   ]
 }
 
