@@ -33,32 +33,32 @@ type bounds struct {
 //     answering events, busy times, and searching, reading, drafting, labelling and answering e-mails: 0.9 MB
 //   - the MCP client, in functions that move the assistant's runs: 1.5 MB
 //   - traces, in functions that call a model: 0.8 MB; metrics, in functions that change runs: 0.1 MB
-//   - the check of a stranger's schema, and of older copies of the store, in functions that advance runs: 0.1 MB each,
+//   - the check of a stranger's schema, and of older copies of the store, in functions that move runs: 0.1 MB each,
 //     and some allocations in chat
 //   - the check of device keys, in functions that read users, and e-mails, in functions that resume runs: less than
 //     0.1 MB each
-//   - the detection of links and disguised copies, mostly the list of public suffixes, in functions that advance runs:
+//   - the detection of links and disguised copies, mostly the list of public suffixes, in functions that move runs:
 //     0.1 MB
 //   - relating a card to an earlier one, revoking cards at a user's word, and a card's local times, in functions that
-//     advance runs: 0.1 MB
+//     move runs: 0.1 MB
 //   - the comparison of a commit's files with their branch, edits in containers, and the reading of checks, in the
 //     planner's functions: 0.8 MB
-//   - model calls during commits, and the import of a typed answer's schema, in functions that advance runs: 0.2 MB
+//   - model calls beside their commits, and the import of a typed answer's schema, in functions that move runs: 0.2 MB
 //   - files of a prompt, fallback models, calls that are postponed, and replies to reviews with the logs of jobs, in
-//     functions that advance runs: 0.2 MB
+//     functions that move runs: 0.2 MB
 //   - the group names in package paths, which every symbol has: 0.1 MB
 //   - the labels of mails, files over HTTP, types of files by content, and the tools for notes: 0.4 MB
 //   - the way to the package hosts, over HTTP/2, in the function that moves plans: 0.4 MB
 //   - events at the time of a new one, models that a request chooses, thoughts as they arrive, and the place in a
 //     picture: 0.1 MB
-//   - signed decisions, senders of an account, host certificates and jump hosts, in functions that advance runs: 0.2 MB
+//   - signed decisions, senders of an account, host certificates and jump hosts, in functions that move runs: 0.2 MB
 //   - files to and from hosts, searches and tests that run unasked, streams and schemas in more forms, and decisions
-//     signed with Cloud KMS, in functions that advance runs: 0.4 MB
+//     signed with Cloud KMS, in functions that move runs: 0.4 MB
 //   - the search for a call at its provider after a restore, in the function that has all tools: 0.1 MB
-//   - uploaded files, with the generated client of Cloud Storage, in functions that advance runs: 0.8 MB
+//   - uploaded files, with the generated client of Cloud Storage, in functions that move runs: 0.8 MB
 //   - waits for a model without capacity, times of errors as instants, and wider checks of commands and texts: 0.2 MB
-//   - the quota of a model that all instances share, and the fields of a later release: 0.1 MB
-//   - more disguises of texts, and files whose content runs later, in functions that move runs: less than 0.1 MB
+//   - the quota of a model that all instances share, and the fields of a later release in all documents: 0.1 MB
+//   - the wait that a service asks for, in all clients: less than 0.1 MB
 var (
 	ofAll   = bounds{40.4e6, 2.9e6, 9_640}
 	ofPlans = bounds{47.9e6, 3.5e6, 14_090}
