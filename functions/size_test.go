@@ -58,7 +58,7 @@ type bounds struct {
 //   - uploaded files, with the generated client of Cloud Storage, in functions that move runs: 0.8 MB
 //   - waits for a model without capacity, times of errors as instants, and wider checks of commands and texts: 0.2 MB
 //   - the quota of a model that all instances share, and the fields of a later release in all documents: 0.1 MB
-//   - the wait that a service asks for, in all clients: less than 0.1 MB
+//   - more disguises of texts, files whose content runs later, and the wait that a service asks for: 0.1 MB
 var (
 	ofAll   = bounds{40.4e6, 2.9e6, 9_640}
 	ofPlans = bounds{47.9e6, 3.5e6, 14_090}
