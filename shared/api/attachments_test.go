@@ -84,6 +84,24 @@ func (w *env) downloads(id string) {
 	}
 }
 
+// TestMediaAttachments sends a sound and a video. The model gets the bytes with their types, and the video has lost the
+// place where it was taken.
+func TestMediaAttachments(t *testing.T) {
+	const sound = "RIFF\x24\x00\x00\x00WAVEfmt "
+	const head, place = "\x00\x00\x00\x10ftypqt  \x00\x00\x02\x00\x00\x00\x00\x1amoov", "+37.4219-122.0840/"
+	w := newEnv(t)
+	w.model.Then(script.Turn{Text: "Heard."})
+	a := w.send("POST", "/api/agent/run", "ana", with("listen", attached("a.bin", sound), attached("b", head+place)))
+	a.is(t, http.StatusOK, "attachments.0.type", "audio/wav", "attachments.1.type", "video/quicktime",
+		"attachments.1.locationRemoved", "true", "attachments.0.locationRemoved", "")
+	w.gets(`"audio/wav","data":"`+b64(sound), `"video/quicktime","data":"`+b64(head+"+00.0000-000.0000/"))
+	a = w.send("POST", "/api/agent/run", "ana", with("look", attached("c.mp4", "RIFF\x24\x00\x00\x00AVI LIST")))
+	a.is(t, http.StatusBadRequest, "error.field", "attachments[0].data")
+	if says := a.at("error", "message"); !strings.Contains(says, "an AVI video; these are accepted: PDF") {
+		t.Errorf("the refusal says %q", says)
+	}
+}
+
 // TestAttachmentsRefused has attachments that are refused with their field, before a run begins.
 func TestAttachmentsRefused(t *testing.T) {
 	w := newEnv(t)

@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
-// Attachment is a file that goes to the model with a prompt: a PDF, a picture (PNG, JPEG, WebP, HEIC), or text in
-// UTF-8, such as Markdown or CSV. Its content decides its type; its name does not. A prompt takes up to 16 files with
-// 1.5 MiB in all.
+// Attachment is a file that goes to the model with a prompt: a PDF, a picture (PNG, JPEG, WebP, HEIC), a video (MP4,
+// MOV, 3GP, WebM, MPEG), a sound (MP3, WAV, AAC, M4A, Ogg, FLAC, WebM), or text in UTF-8, such as Markdown or CSV. Its
+// content decides its type; its name does not. A prompt takes up to 16 files with 1.5 MiB in all.
 //
 // Strangers may have written a file. A call in a session that has read a file therefore needs approval, even if the
 // user always allows such calls.

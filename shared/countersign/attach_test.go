@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/countersign"
+	"github.com/countersign-run/countersign/shared/engine/conversation"
 	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
@@ -20,6 +21,8 @@ const (
 	jpeg = "\xff\xd8\xff\xe0\x00\x10JFIF\x00"
 	webp = "RIFF\x24\x00\x00\x00WEBPVP8 "
 	heic = "\x00\x00\x00\x18ftypheic\x00\x00\x00\x00"
+	mp3  = "ID3\x04\x00\x00\x00\x00\x00\x00\xff\xfb\x90\x64"
+	mp4  = "\x00\x00\x00\x10ftypisom\x00\x00\x02\x00"
 )
 
 // inline returns the part with a file's bytes, as Gemini gets it.
@@ -40,7 +43,8 @@ func TestAttach(t *testing.T) {
 	m := newScript(say("Read."), say("Still."))
 	s := newAgent(t, countersign.Options{Provider: m}).NewSession()
 	_, err := s.Send(t.Context(), "What do they say?", attach("offer.png", pdf), attach("b", png), attach("c", webp),
-		countersign.AttachFile(path), attach("d", heic), attach("e.csv", "a;ü\r\n"))
+		countersign.AttachFile(path), attach("d", heic), attach("e.csv", "a;ü\r\n"), attach("f", mp3),
+		attach("g", mp4))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +55,7 @@ func TestAttach(t *testing.T) {
 		sent := asLines(req.Contents)
 		for _, part := range []string{inline("application/pdf", pdf), inline("image/png", png),
 			inline("image/webp", webp), inline("image/jpeg", jpeg), inline("image/heic", heic),
-			inline("text/plain", "a;ü\r\n"),
+			inline("text/plain", "a;ü\r\n"), inline("audio/mp3", mp3), inline("video/mp4", mp4),
 			`"[The user attached the file \"offer.png\", `, `{"text":"What do they say?"}]`} {
 			if !strings.Contains(sent, part) {
 				t.Errorf("request %d lacks %s:\n%s", i, part, sent)
@@ -66,21 +70,22 @@ func TestAttach(t *testing.T) {
 
 // TestAttachLarge sends as many bytes as each prompt takes, until they no longer fit into one request of the service.
 func TestAttachLarge(t *testing.T) {
-	realpart.Long(t, "it sends 12 MiB of files in a request")
+	realpart.Long(t, "it sends 20 MiB of files in a request")
 	fake := fakegemini.New(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Text: "Seen.", Usage: &fakegemini.Usage{PromptTokenCount: 1200, TotalTokenCount: 1202}}
 	})
 	s := newAgent(t, countersign.Options{Provider: countersign.Gemini(countersign.GeminiConfig{
 		APIKey: "k-0000000000000000000000000000000000000", BaseURL: newServer(t, fake)})}).NewSession()
 	photo := png + strings.Repeat("\x00", attachment.MaxBytes-len(png))
-	for range 9 {
+	const fit = conversation.MaxFileBytes / attachment.MaxBytes
+	for range fit + 1 {
 		if _, err := s.Send(t.Context(), "Describe it.", attach("a.png", photo)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	requests := fake.Requests()
 	last := asLines(requests[len(requests)-1].Raw)
-	if n := strings.Count(last, inline("image/png", photo)); n != 8 || strings.Count(last, "is left out") != 1 {
+	if n := strings.Count(last, inline("image/png", photo)); n != fit || strings.Count(last, "is left out") != 1 {
 		t.Errorf("the last request has %d files", n)
 	}
 }

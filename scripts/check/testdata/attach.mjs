@@ -109,6 +109,13 @@ await run({
     await refuse(file('slides.pptx', 'PK\x03\x04\x00\x00'), 'slides.pptx', 'PDF, PNG, JPEG, WebP, HEIC');
     await refuse(file('utf16.txt', Buffer.from('\ufeffwords', 'utf16le')), 'utf16.txt');
     expect('none of them is added', await chips(page).count() === 0);
+    await refuse(file('film.avi', 'RIFF\x24\x00\x00\x00AVI LIST'), 'film.avi', 'MP4');
+    await pick(page, file('memo.bin', Buffer.from('\0\0\0\x10ftypM4A \0\0\0\0', 'latin1')),
+      file('film.mov', Buffer.from('\0\0\0\x10ftypqt  \0\0\0\0', 'latin1')), file('a.mp3', 'ID3\x04\0\0'));
+    expect('sounds and films are named', (await chips(page).allInnerTexts()).join().replace(/\s+/g, ' ')
+      .includes('MP4, 16 bytes') && await chips(page).filter({ hasText: 'MOV, 16 bytes' }).count() === 1
+      && await chips(page).filter({ hasText: 'MP3' }).count() === 1);
+    while (await chips(page).count()) await chips(page).first().getByRole('button').click();
     await pick(page, file('most.txt', Buffer.alloc(room, 'a')));
     await page.getByLabel('Your request').fill('Say hello.');
     await send(page); // exactly as much as the server takes

@@ -46,7 +46,12 @@ await run({
       box.dispatchEvent(new DragEvent('drop', { bubbles: true, cancelable: true, dataTransfer: data }));
     });
     await card.locator('.attached li').nth(1).waitFor();
+    await card.getByLabel('What should be different?').scrollIntoViewIfNeeded();
     await shot(page, 'plans-refinement-files');
+    await page.setViewportSize({ width: 360, height: 740 });
+    await card.getByRole('button', { name: 'Add files' }).scrollIntoViewIfNeeded();
+    await shot(page, 'plans-refinement-files-phone');
+    await page.setViewportSize({ width: 1280, height: 900 });
     await accessible(page, 'a refinement with files');
     await page.reload();
     await settled('the files are kept', async () => await card.locator('.attached li').count() === 2);

@@ -163,12 +163,12 @@ await run({
 
   'the limits are named': async (page) => {
     await emptied(page);
-    await input(page).setInputFiles(large('huge.txt', 'h', (12 << 20) + 1));
-    await page.getByRole('alert').filter({ hasText: 'huge.txt: 12.0 MiB; the limit is 12.0 MiB.' }).waitFor();
-    await input(page).setInputFiles(large('most.txt', 'm', 12 << 20));
+    await input(page).setInputFiles(large('huge.txt', 'h', (20 << 20) + 1));
+    await page.getByRole('alert').filter({ hasText: 'huge.txt: 20.0 MiB; the limit is 20.0 MiB.' }).waitFor();
+    await input(page).setInputFiles(large('most.txt', 'm', 20 << 20));
     await uploaded(page, 'most.txt');
     await input(page).setInputFiles(file('more.txt', 'x'));
-    await page.getByRole('alert').filter({ hasText: 'more.txt: 1 byte; a request can have 12.0 MiB' }).waitFor();
+    await page.getByRole('alert').filter({ hasText: 'more.txt: 1 byte; a request can have 20.0 MiB' }).waitFor();
   },
 
   'uploads fit a phone': async (page) => {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -15,9 +17,13 @@ import (
 	"github.com/countersign-run/countersign/shared/store/blob"
 )
 
-// MaxFileBytes is the limit for the files of all prompts in one request, in bytes. In base64 they have 16 MiB. Gemini
-// takes requests of up to 20 MiB with inline data.
+// MaxFileBytes is the limit for the files of all prompts in one request, in bytes. In base64 they have 27 MiB. The
+// Gemini API takes requests of up to 100 MB with inline data, and Vertex AI more.
 const MaxFileBytes = attachment.MaxUpload
+
+// memory limits the bytes of files in the requests that an instance sends to the model at once. While a request is
+// sent, they are in memory three times: by themselves, in base64, and in the request's body.
+var memory = semaphore.NewWeighted(2 * MaxFileBytes)
 
 // addFiles adds the files of the run's prompt.
 func addFiles(c *model.Contents, in run.Input) error {
@@ -66,11 +72,34 @@ func ReadFiles(ctx context.Context, ex *unit.Execution, contents []json.RawMessa
 // leftOut replaces a file that does not fit into a request.
 const leftOut = "[A file that the user attached here is left out, because newer files fill the request.]"
 
-// WithFiles returns the contents with the bytes of their files. In place of a file that does not fit, or that was
-// deleted, a line tells the model so.
-func WithFiles(ctx context.Context, ex *unit.Execution, contents []json.RawMessage) ([]json.RawMessage, error) {
+// WithFiles returns the contents with the bytes of their files, and a function that must be called when they were sent.
+// It waits while other requests have as many bytes as the instance can hold at once. In place of a file that does not
+// fit, or that was deleted, a line tells the model so.
+func WithFiles(ctx context.Context, ex *unit.Execution, contents []json.RawMessage) (all []json.RawMessage,
+	release func(), err error) {
 	fit := sent(contents)
-	return model.WithFiles(contents, func(ref attachment.Ref) ([]any, error) {
+	if len(fit) == 0 {
+		return contents, func() {}, nil
+	}
+	var size int64
+	for ref := range fit {
+		size += int64(ref.Size)
+	}
+	if err := memory.Acquire(ctx, size); err != nil {
+		return nil, nil, fault.New(fault.Tool, fault.CodeOverloaded,
+			"The server has as many files as it can hold at once. Please try again.").Because(err)
+	}
+	all, err = model.WithFiles(contents, bytesOf(ctx, ex, fit))
+	if err != nil {
+		memory.Release(size)
+		return nil, nil, err
+	}
+	return all, func() { memory.Release(size) }, nil
+}
+
+// bytesOf returns a function that returns the parts of a stored file in a request.
+func bytesOf(ctx context.Context, ex *unit.Execution, fit map[attachment.Ref]bool) func(attachment.Ref) ([]any, error) {
+	return func(ref attachment.Ref) ([]any, error) {
 		if !fit[ref] {
 			return model.TextPart(leftOut), nil
 		}
@@ -83,5 +112,5 @@ func WithFiles(ctx context.Context, ex *unit.Execution, contents []json.RawMessa
 				Because(err)
 		}
 		return model.InlineFile(fmt.Sprintf("[The user attached the file %q, %d bytes:]", f.Name, len(f.Data)), f), nil
-	})
+	}
 }

@@ -90,10 +90,12 @@ func askOnce(ctx context.Context, ex *unit.Execution, req model.Request, delta f
 	if err := takeQuota(ctx, ex, req, last); err != nil {
 		return nil, err
 	}
-	var err error
-	if req.Contents, err = conversation.WithFiles(ctx, ex, req.Contents); err != nil {
+	contents, release, err := conversation.WithFiles(ctx, ex, req.Contents)
+	if err != nil {
 		return nil, err
 	}
+	defer release()
+	req.Contents = contents
 	ctx, span := ex.TraceModel(ctx, ex.Run, ex.Model, req)
 	reply, err := ex.Model.Generate(ctx, req, delta)
 	span.EndModel(reply, err)

@@ -5,9 +5,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/taint"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -16,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/records"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/attachment"
+	"github.com/countersign-run/countersign/shared/store/blob/folder"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
@@ -223,6 +227,55 @@ func TestFilesNotSent(t *testing.T) {
 	w.tick(time.Minute)
 	if _, told := w.show("go on", nil, script.Turn{Text: "Yes."}); strings.Count(told, "was deleted.]") != 1 {
 		t.Errorf("the deleted file is not named")
+	}
+}
+
+// TestRequestsWithFilesWait sends three requests with files that an instance cannot hold at once. The third one waits
+// until another one is answered. A request without a file does not wait.
+func TestRequestsWithFilesWait(t *testing.T) {
+	w := newEnv(t)
+	objects := folder.New(t.TempDir())
+	w.rec.Files, w.loop.Files = objects, objects
+	u, err := w.rec.Upload(t.Context(), "ana", file("a.txt", "first", conversation.MaxFileBytes*3/4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var now, most atomic.Int64 // requests with files
+	asked, answer := make(chan bool, 4), make(chan struct{})
+	hook := func(_ context.Context, req model.Request) {
+		has := len(joined(req.Contents)) > conversation.MaxFileBytes/2
+		if has {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+		}
+		asked <- has
+		<-answer
+	}
+	for range 4 {
+		w.model.Then(script.Turn{Text: "Read.", Hook: hook})
+	}
+	var wg sync.WaitGroup
+	start := func(files ...attachment.File) {
+		wg.Go(func() {
+			v, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana"}, loop.Prompt{Text: "read", Files: files})
+			if err != nil || v.Status != run.Completed {
+				t.Errorf("%+v, %v", v, err)
+			}
+		})
+	}
+	for range 3 {
+		start(u.File(""))
+	}
+	<-asked
+	<-asked
+	start()
+	if <-asked {
+		t.Error("three requests have files at once")
+	}
+	close(answer)
+	wg.Wait()
+	if n := most.Load(); n != 2 {
+		t.Errorf("%d requests with files were sent at once", n)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 // MaxName is the length limit of a shown file name, in bytes.
 const MaxName = 100
 
-// New returns the file with its type, and a picture without the place where it was taken. The content decides the type;
-// the name does not. The error's field is name or data, and its message says what the content is instead.
+// New returns the file with its type, and a picture or movie without the place where it was taken. The content decides
+// the type; the name does not. The error's field is name or data, and its message says what the content is instead.
 func New(name string, data []byte) (File, error) {
 	name, _ = visible.Line(name)
 	if visible.Blank(name) {
@@ -25,11 +25,15 @@ func New(name string, data []byte) (File, error) {
 	}
 	mime, instead := typeOf(data)
 	if mime == "" {
-		return File{}, fault.Invalid("data", "%s; PDF, PNG, JPEG, WebP, HEIC and text in UTF-8 are accepted", instead)
+		return File{}, fault.Invalid("data", "%s; these are accepted: %s", instead, Accepted)
 	}
 	data, removed := withoutLocation(mime, data)
 	return File{Name: clip.Text(name, MaxName), Type: mime, Data: data, LocationRemoved: removed}, nil
 }
+
+// Accepted names the types of files that Gemini reads, for people.
+const Accepted = "PDF, PNG, JPEG, WebP, HEIC, MP4, MOV, 3GP, WebM, MPEG, MP3, WAV, AAC, M4A, Ogg, FLAC, " +
+	"and text in UTF-8"
 
 // refused are the beginnings of files that Gemini does not read, with what they are.
 var refused = []struct{ begins, is string }{
@@ -61,12 +65,15 @@ func typeOf(data []byte) (mime, instead string) {
 		return found, ""
 	}
 	if brands := brandsOf(data); len(brands) > 0 {
-		return ofBrands(brands)
+		return ofBrands(brands, data)
+	}
+	text := isText(data)
+	if mime, instead := mediaOf(data); !text && mime+instead != "" {
+		return mime, instead
 	}
 	if bytes.HasPrefix(bytes.TrimLeft(data, "\ufeff \t\r\n\f\x00"), []byte("%PDF-")) {
 		return "application/pdf", ""
 	}
-	text := isText(data)
 	for _, r := range refused {
 		short := len(r.begins) == 2 && r.begins[0] < utf8.RuneSelf // two letters also begin sentences
 		if bytes.HasPrefix(data, []byte(r.begins)) && !(short && text) {
@@ -110,7 +117,7 @@ func brandsOf(data []byte) (brands []string) {
 
 // ofBrands returns the type of a file with these brands. A picture of the general brand mif1 may have any coding. Its
 // other brands name the coding.
-func ofBrands(brands []string) (mime, instead string) {
+func ofBrands(brands []string, data []byte) (mime, instead string) {
 	has := func(any ...string) bool {
 		return slices.ContainsFunc(any, func(b string) bool { return slices.Contains(brands, b) })
 	}
@@ -124,7 +131,7 @@ func ofBrands(brands []string) (mime, instead string) {
 	case slices.Contains([]string{"hevc", "hevx", "msf1"}, major):
 		return "", "a sequence of HEIC pictures"
 	}
-	return "", "a video, or another media file"
+	return movieOf(brands[0], data)
 }
 
 // isText reports whether the data are text in UTF-8.

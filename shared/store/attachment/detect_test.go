@@ -46,6 +46,16 @@ func ftyp(major string, others ...string) string {
 		"\x00\x00\x01\x00meta"
 }
 
+// track returns a box that names the kind of a movie's track.
+func track(handler string) string {
+	return "\x00\x00\x00\x20hdlr\x00\x00\x00\x00mhlr" + handler + strings.Repeat("\x00", 12)
+}
+
+// webmOf returns the beginning of a WebM with these codings.
+func webmOf(codings ...string) string {
+	return "\x1a\x45\xdf\xa3\x9f\x42\x82\x84webm" + strings.Repeat("\x00", 40) + strings.Join(codings, "\x00\x86")
+}
+
 // TestTypes has the beginnings of files that programs and cameras write. Their names do not matter.
 func TestTypes(t *testing.T) {
 	ihdr := "\x89PNG\r\n\x1a\n" + pngChunk("IHDR", "\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00")
@@ -78,6 +88,23 @@ func TestTypes(t *testing.T) {
 		"HEIC with 10 bits":      {ftyp("heix", "mif1", "heix"), "image/heic"},
 		"HEIC of a converter":    {ftyp("mif1", "mif1", "heic"), "image/heic"},
 		"HEIF":                   {ftyp("mif1", "mif1", "miaf"), "image/heif"},
+		"MP4 of a phone":         {ftyp("isom", "iso2", "mp41") + track("vide") + track("soun"), "video/mp4"},
+		"MP4 of a browser":       {ftyp("iso5", "iso6", "mp41"), "video/mp4"},
+		"MP4 with sound alone":   {ftyp("isom", "iso2") + track("soun"), "audio/mp4"},
+		"MOV of a phone":         {ftyp("qt  ", "qt  ") + track("vide"), "video/quicktime"},
+		"3GP":                    {ftyp("3gp4", "isom"), "video/3gpp"},
+		"voice memo":             {ftyp("M4A ", "isom") + track("soun"), "audio/mp4"},
+		"WebM of a browser":      {webmOf("V_VP9", "A_OPUS"), "video/webm"},
+		"WebM with sound alone":  {webmOf("A_OPUS"), "audio/webm"},
+		"MPEG":                   {"\x00\x00\x01\xba\x44\x00", "video/mpeg"},
+		"MP3 with tags":          {"ID3\x04\x00\x00\x00\x00\x00\x00\xff\xfb\x90\x64", "audio/mp3"},
+		"MP3 without tags":       {"\xff\xfb\x90\x64\x00\x0f", "audio/mp3"},
+		"MP3 at 22 kHz":          {"\xff\xf3\x40\xc4\x00\x00", "audio/mp3"},
+		"AAC":                    {"\xff\xf1\x50\x80\x02\x1f\xfc", "audio/aac"},
+		"WAV":                    {"RIFF\x24\x00\x00\x00WAVEfmt \x10\x00\x00\x00", "audio/wav"},
+		"Ogg with Opus":          {"OggS\x00\x02" + strings.Repeat("\x00", 22) + "OpusHead\x01", "audio/ogg"},
+		"FLAC":                   {"fLaC\x00\x00\x00\x22", "audio/flac"},
+		"text about MP3":         {"ID3 is a tag. FORM is a word.", "text/plain"},
 		"CSV":                    {"a;ü\r\n1;2\r\n", "text/plain"},
 		"CSV of Excel":           {"\ufeffName,Größe\r\n", "text/plain"},
 		"SVG":                    {`<?xml version="1.0"?><svg onload="alert(1)"/>`, "text/plain"},
@@ -108,7 +135,15 @@ func TestRefused(t *testing.T) {
 		"AVIF":                 {ftyp("avif", "mif1", "miaf"), "AVIF"},
 		"AVIF named generally": {ftyp("mif1", "mif1", "avif", "miaf"), "AVIF"},
 		"burst of a phone":     {ftyp("msf1", "hevc"), "sequence"},
-		"MP4":                  {ftyp("isom", "iso2", "mp41"), "video"},
+		"another movie":        {ftyp("XAVC", "mp42"), "video"},
+		"AVI":                  {"RIFF\x24\x00\x00\x00AVI LIST", "AVI"},
+		"Matroska":             {"\x1a\x45\xdf\xa3\x93\x42\x82\x88matroska", "Matroska"},
+		"Theora":               {"OggS\x00\x02" + strings.Repeat("\x00", 22) + "\x80theora", "Ogg video"},
+		"WMV":                  {"\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9", "Windows Media"},
+		"FLV":                  {"FLV\x01\x05\x00\x00\x00\x09", "Flash"},
+		"AIFF":                 {"FORM\x00\x00\x00\x00AIFFCOMM", "AIFF"},
+		"AMR":                  {"#!AMR\n\x3c\x91\x17", "AMR"},
+		"MIDI":                 {"MThd\x00\x00\x00\x06\x00\x01", "MIDI"},
 		"program":              {"MZ\x90\x00%PDF-1.4", "program"},
 		"ELF":                  {"\x7fELF\x02\x01", "program"},
 		"PNG sent as text":     {"\x89PNG\n\x1a\n\x00\x00", "another type"},

@@ -6,9 +6,9 @@ import (
 	"hash/crc32"
 )
 
-// withoutLocation returns a picture without the place where it was taken, and whether it named one. The place is in the
-// GPS directory of the picture's EXIF data, or in its XMP data, which is removed whole. All other bytes stay as they
-// are; a structure that cannot be followed stays too, from there on.
+// withoutLocation returns a picture or a movie without the place where it was taken, and whether it named one. A
+// picture has the place in the GPS directory of its EXIF data, or in its XMP data, which is removed whole. All other
+// bytes stay as they are; a structure that cannot be followed stays too, from there on.
 func withoutLocation(mime string, data []byte) ([]byte, bool) {
 	switch mime {
 	case "image/jpeg":
@@ -19,6 +19,8 @@ func withoutLocation(mime string, data []byte) ([]byte, bool) {
 		return webpWithout(data)
 	case "image/heic", "image/heif":
 		return heifWithout(data)
+	case "video/mp4", "video/quicktime", "video/3gpp", "audio/mp4":
+		return movieWithout(data)
 	}
 	return data, false
 }
@@ -149,24 +151,31 @@ func webpWithout(data []byte) ([]byte, bool) {
 // by their own headers; the boxes that lead to them keep their sizes.
 func heifWithout(data []byte) ([]byte, bool) {
 	out, found := exifWithout(data, exifHeader, noHeader)
-	const first, last = "<x:xmpmeta", "</x:xmpmeta>"
-	for at := 0; ; {
-		begin := bytes.Index(out[at:], []byte(first))
-		if begin < 0 {
-			break
-		}
-		begin += at
-		end := bytes.Index(out[begin:], []byte(last))
-		if end < 0 {
-			break
-		}
-		at = begin + end + len(last)
-		if packet := out[begin:at]; namesPlace(packet) {
+	for _, p := range xmpIn(out) {
+		if packet := out[p.from:p.to]; namesPlace(packet) {
 			found = true
-			blank(packet)
+			p.erase(packet)
 		}
 	}
 	return out, found
+}
+
+// xmpIn returns the XMP packets in a file.
+func xmpIn(data []byte) (all []place) {
+	const first, last = "<x:xmpmeta", "</x:xmpmeta>"
+	for at := 0; ; {
+		begin := bytes.Index(data[at:], []byte(first))
+		if begin < 0 {
+			return all
+		}
+		begin += at
+		end := bytes.Index(data[begin:], []byte(last))
+		if end < 0 {
+			return all
+		}
+		at = begin + end + len(last)
+		all = append(all, place{begin, at, blank})
+	}
 }
 
 // exifWithout overwrites the GPS directories of the EXIF data that begins behind one of the headers, wherever it is.

@@ -50,12 +50,15 @@ func (r Ref) Paths() (all []string) {
 }
 
 // Estimates of the tokens of a file, used if the service did not count them. Gemini counts a picture as at most 1,120
-// tokens and a page of a PDF as at most 560.
+// tokens, a page of a PDF as at most 560, a second of sound as 32, and a second of video as 300. A second of sound has
+// at least 8 KiB in most files, and a second of video 120 KiB.
 const (
 	bytesPerToken = 4
 	pictureTokens = 1120
 	pageTokens    = 560
 	pageBytes     = 10 << 10
+	soundBytes    = 8 << 10 / 32
+	videoBytes    = 120 << 10 / 300
 )
 
 // Tokens estimates the tokens of a file with the MIME type.
@@ -63,6 +66,10 @@ func (r Ref) Tokens(mime string) int {
 	switch {
 	case strings.HasPrefix(mime, "image/"):
 		return pictureTokens
+	case strings.HasPrefix(mime, "audio/"):
+		return r.Size/soundBytes + 1
+	case strings.HasPrefix(mime, "video/"):
+		return r.Size/videoBytes + 1
 	case mime == "application/pdf":
 		return pageTokens * (1 + r.Size/pageBytes)
 	}

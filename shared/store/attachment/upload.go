@@ -18,7 +18,7 @@ import (
 
 // Limits of uploaded files.
 const (
-	MaxUpload = 12 << 20       // bytes of one file, as many as a request to the model has
+	MaxUpload = 20 << 20       // bytes of one file, as many as a request to the model has
 	MaxUnused = 32             // files of one user that no run has
 	Unused    = 24 * time.Hour // how long a file is kept that no run has
 	// Unfinished is how long the object of an upload is kept that was interrupted. It is longer than any request.

@@ -19,7 +19,7 @@ import (
 )
 
 // MaxBytes is the maximum size of an object.
-const MaxBytes = 16 << 20
+const MaxBytes = 24 << 20
 
 // ErrGone means that no object has the name.
 var ErrGone = errors.New("blob: there is no such object")

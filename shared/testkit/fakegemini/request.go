@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// MaxBody is the largest request, in bytes (ai.google.dev: 20 MB for a request with inline data).
-const MaxBody = 20 << 20
+// MaxBody is the largest request, in bytes (ai.google.dev: 100 MB for a request with inline data).
+const MaxBody = 100_000_000
 
 // body has the fields of a request. Fields that the fake ignores are listed too, so that a typo is an error.
 type body struct {

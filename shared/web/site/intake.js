@@ -7,7 +7,7 @@ export { Upload } from './upload.js';
 
 const most = 16; // files of a request
 const room = 1536 * 1024; // bytes of all files inside a request
-const largest = 12 << 20; // bytes of all files of a request, with those that were uploaded
+const largest = 20 << 20; // bytes of all files of a request, with those that were uploaded
 const readable = 48 << 20; // maximum bytes of a picture that is made smaller
 const edges = [2048, 1600, 1200, 800]; // pixels of the longer edge of a picture that is made smaller
 
@@ -39,8 +39,8 @@ export async function take(file, others, uploads = false) {
     throw err instanceof DOMException ? wrong('this cannot be read. A folder cannot be added, only its files.') : err;
   }
   if (!type) {
-    throw wrong('this type of file cannot be sent. PDF, PNG, JPEG, WebP, HEIC and text in UTF-8 can. Convert the file, '
-      + 'or copy its text.');
+    throw wrong('this type of file cannot be sent. PDF, PNG, JPEG, WebP, HEIC, MP4, MOV, 3GP, WebM, MPEG, MP3, WAV, '
+      + 'AAC, M4A, Ogg, FLAC and text in UTF-8 can. Convert the file, or copy its text.');
   }
   if (file.size > Math.min(room, left)) {
     const small = /^image/.test(type) && file.size <= readable && await smaller(file, Math.min(room, left));
@@ -87,7 +87,9 @@ function typeOf(bytes, cut) {
   if (head.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png';
   if (head.startsWith('\xff\xd8\xff')) return 'image/jpeg';
   if (/^RIFF[^]{4}WEBP/.test(head)) return 'image/webp';
-  if (/^[^]{4}ftyp/.test(head)) return 'image/heic';
+  if (/^[^]{4}ftyp/.test(head)) return movies[head.slice(8, 12)] ?? 'image/heic';
+  const media = mediaTypes.find(([begins]) => begins.test(head));
+  if (media && /[\0-\x08\x80-\xff]/.test(head)) return media[1];
   if (/^(?:\xef\xbb\xbf|[\t\r\n\f\0 ])*%PDF-/.test(head)) return 'application/pdf';
   try {
     // a cut may go through a character
@@ -98,6 +100,16 @@ function typeOf(bytes, cut) {
   }
   return /%PDF-[12]\.\d/.test(head) ? 'application/pdf' : '';
 }
+
+/** @type {Record<string, string>} by brand */
+const movies = { 'M4A ': 'audio/mp4', 'qt  ': 'video/quicktime', '3gp4': 'video/3gpp', '3gp5': 'video/3gpp',
+  isom: 'video/mp4', iso2: 'video/mp4', iso5: 'video/mp4', iso6: 'video/mp4', mp41: 'video/mp4', mp42: 'video/mp4',
+  avc1: 'video/mp4', 'M4V ': 'video/mp4', dash: 'video/mp4', MSNV: 'video/mp4' };
+
+/** @type {[RegExp, string][]} the beginnings of audio and video files */
+const mediaTypes = [[/^(ID3|\xff[\xe2\xe3\xf2\xf3\xfa\xfb])/, 'audio/mp3'], [/^\xff[\xf0\xf1\xf8\xf9]/, 'audio/aac'],
+  [/^RIFF[^]{4}WAVE/, 'audio/wav'], [/^fLaC/, 'audio/flac'], [/^OggS/, 'audio/ogg'],
+  [/^\x1aE\xdf\xa3[^]{0,60}webm/, 'video/webm'], [/^\0\0\x01[\xb3\xba]/, 'video/mpeg']];
 
 /** smaller returns a picture as a JPEG of so many bytes, or null if that is not possible. */
 async function smaller(file, left) {

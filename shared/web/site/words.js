@@ -57,11 +57,11 @@ export const count = (n, one, more = `${one}s`) => `${n} ${n === 1 ? one : more}
 export const sized = (n) => (n < 1024 ? count(n, 'byte')
   : n < 1 << 20 ? `${Math.round(n / 1024)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`);
 
-const fileKinds = { 'application/pdf': 'PDF', 'text/plain': 'Text', 'image/webp': 'WebP' };
+const fileKinds = { 'text/plain': 'Text', 'image/webp': 'WebP', 'video/quicktime': 'MOV' };
 
 /** fileFacts says what a file of a request is: "PDF, 40 KiB". @param {any} file */
 export const fileFacts = ({ type, size, from, locationRemoved: away }) => [
-  fileKinds[type] ?? type.replace('image/', '').toUpperCase(), sized(size),
+  fileKinds[type] ?? type.replace(/.*\//, '').toUpperCase(), sized(size),
   from && `reduced from ${sized(from)}`, away && 'location removed'].filter(Boolean).join(', ');
 
 /** label makes a label of a name: "timeZone" is "Time zone". @param {string} name */

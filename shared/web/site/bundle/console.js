@@ -825,9 +825,9 @@ var toolIcon = (tool) => /mail/.test(tool) ? "mail" : /calendar|event/.test(tool
 var sentence = (s) => s ? s[0].toUpperCase() + s.slice(1) : s;
 var count = (n, one2, more2 = `${one2}s`) => `${n} ${n === 1 ? one2 : more2}`;
 var sized = (n) => n < 1024 ? count(n, "byte") : n < 1 << 20 ? `${Math.round(n / 1024)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
-var fileKinds = { "application/pdf": "PDF", "text/plain": "Text", "image/webp": "WebP" };
+var fileKinds = { "text/plain": "Text", "image/webp": "WebP", "video/quicktime": "MOV" };
 var fileFacts = ({ type, size, from, locationRemoved: away2 }) => [
-  fileKinds[type] ?? type.replace("image/", "").toUpperCase(),
+  fileKinds[type] ?? type.replace(/.*\//, "").toUpperCase(),
   sized(size),
   from && `reduced from ${sized(from)}`,
   away2 && "location removed"

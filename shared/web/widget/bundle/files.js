@@ -24,7 +24,7 @@ var received = (request) => request.getAllResponseHeaders().trim().split(/[\r\n]
 
 // site/files.js
 var most = 16;
-var largest = 12 << 20;
+var largest = 20 << 20;
 var sized = (bytes) => bytes < 1 << 20 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / (1 << 20)).toFixed(1)} MiB`;
 var Files = class {
   /** @type {Upload[]} */

@@ -5,7 +5,7 @@ import { make } from './dom.js';
 import { transfer } from './transfer.js';
 
 const most = 16; // files of a message
-const largest = 12 << 20; // bytes of all files of a message
+const largest = 20 << 20; // bytes of all files of a message
 
 /** @param {number} bytes */
 export const sized = (bytes) => (bytes < 1 << 20 ? `${Math.ceil(bytes / 1024)} KiB`

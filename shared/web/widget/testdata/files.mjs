@@ -94,11 +94,11 @@ export const files = {
     for (let i = 0; i < 16; i++) await chips(page).first().getByRole('button').click();
     await chooser(page).evaluate((box) => {
       const data = new DataTransfer();
-      data.items.add(new File([new Uint8Array(12 << 20), 'x'], 'film.pdf'));
+      data.items.add(new File([new Uint8Array(20 << 20), 'x'], 'film.pdf'));
       box.files = data.files;
       box.dispatchEvent(new Event('change'));
     });
-    await page.getByText('film.pdf: 12.0 MiB; a message can have 12.0 MiB of files.').waitFor();
+    await page.getByText('film.pdf: 20.0 MiB; a message can have 20.0 MiB of files.').waitFor();
   },
 
   'on a phone, by touch': async () => {
