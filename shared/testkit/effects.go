@@ -114,7 +114,23 @@ func Sent(m fakegoogle.Message, args json.RawMessage) error {
 	if !same || m.Subject != a.Subject || unix(m.Text) != unix(a.Body) || unix(m.HTML) != unix(a.HTMLBody) {
 		return fmt.Errorf("the message %s is not the one that was approved", m.ID)
 	}
+	if from := senderOf(m.Raw); from != cmp.Or(a.From, m.User) {
+		return fmt.Errorf("the message %s was sent as %q, which was not approved", m.ID, from)
+	}
 	return nil
+}
+
+// senderOf reads the address in a message's From header.
+func senderOf(raw string) string {
+	m, err := mail.ReadMessage(strings.NewReader(raw))
+	if err != nil {
+		return ""
+	}
+	from, err := mail.ParseAddress(m.Header.Get("From"))
+	if err != nil {
+		return ""
+	}
+	return from.Address
 }
 
 // unix converts a text to the line ends of arguments, because e-mail has its own.

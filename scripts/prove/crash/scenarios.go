@@ -21,6 +21,7 @@ import (
 type kind struct {
 	name, tool, mode string
 	readable         bool // the mailbox can be read, so sent mails can be found
+	alias            bool // mails are sent from another address of the account
 	onHost           bool // a command on a host
 	readsOnly        bool // a command that only reads, and needs no approval
 	plans            bool // part of a plan
@@ -33,6 +34,7 @@ var kinds = []kind{
 	{name: "gmail", tool: "gmail_send", mode: "draft"},
 	{name: "gmail, readable", tool: "gmail_send", mode: "draft", readable: true},
 	{name: "gmail, direct", tool: "gmail_send", mode: "direct"},
+	{name: "gmail, alias", tool: "gmail_send", mode: "draft", readable: true, alias: true},
 	{name: "calendar", tool: "calendar_event_create", mode: "draft"},
 	{name: "no handle", tool: "note", mode: "draft"},
 	ownNote, onMCPServer, issue, pull, commit, patch, create, script, edit, reminded,
@@ -55,13 +57,21 @@ func (k kind) proves() bool {
 		k.tool == memory.Remember || k.contained
 }
 
+// desk is another address of the account of a user whose mails have the kind with an alias. The subjects of these mails
+// end in fromDesk.
+const desk, fromDesk = "desk@example.com", ", from the desk"
+
 // eventStart is late enough for every run.
 var eventStart = time.Now().AddDate(0, 2, 0).Truncate(time.Hour)
 
 func (k kind) args(name string) map[string]any {
 	switch k.tool {
 	case "gmail_send":
-		return testkit.Mail("bob@example.org", name, "hello")
+		m := testkit.Mail("bob@example.org", name, "hello")
+		if strings.HasSuffix(name, fromDesk) {
+			m["from"] = desk
+		}
+		return m
 	case "note", mcpTool, memory.Remember:
 		return map[string]any{"text": name}
 	case "run_command":
@@ -144,8 +154,9 @@ var (
 	never     = func(n int) bool { return n == 0 }
 	either    = func(n int) bool { return n <= 1 }
 	anyOf     = func(k kind) bool { return !k.readsOnly && !k.plans && !k.mailed }
-	people    = func(k kind) bool { return k.tool == "gmail_send" || makesEvents(k) } // other tools have no recipient
 	readsOnly = func(k kind) bool { return k.readsOnly }
+	// calls that reach people and nothing more, such as another address of the account
+	people = func(k kind) bool { return k.tool == "gmail_send" && !k.alias || makesEvents(k) }
 	// commands that last, which an upload does not
 	lasting = func(k kind) bool { return k.onHost && !k.readsOnly && k.tool != upload.tool }
 

@@ -45,11 +45,19 @@ func newTrial(ctx context.Context, e *env, p plan, n int) *trial {
 		e.cloud.SetScopes(t.uid,
 			append([]string{"https://www.googleapis.com/auth/gmail.readonly"}, testkit.Scopes...)...)
 	}
+	if p.kind.alias {
+		e.cloud.Google.SetSendAs(testkit.Address(t.uid), fakegoogle.SendAs{Address: desk})
+	}
 	return t
 }
 
-func (t *trial) key(n int) string  { return fmt.Sprintf("%s-key-%d", t.uid, n) }
-func (t *trial) name(n int) string { return fmt.Sprintf("%s run %d", t.uid, n) }
+func (t *trial) key(n int) string { return fmt.Sprintf("%s-key-%d", t.uid, n) }
+func (t *trial) name(n int) string {
+	if t.kind.alias {
+		return fmt.Sprintf("%s run %d%s", t.uid, n, fromDesk)
+	}
+	return fmt.Sprintf("%s run %d", t.uid, n)
+}
 
 func (t *trial) problem(format string, args ...any) {
 	t.outcome.problems = append(t.outcome.problems, fmt.Sprintf(format, args...))
@@ -243,7 +251,7 @@ func (t *trial) wakeSleeper() {
 
 // ensureWorker starts a worker with the right settings if none runs.
 func (t *trial) ensureWorker() {
-	want := fmt.Sprint(t.scenario.ttl, t.kind.mode, t.kind.mailed, t.scenario.within)
+	want := fmt.Sprint(t.scenario.ttl, t.kind.mode, t.kind.mailed, t.kind.alias, t.scenario.within)
 	if t.env.worker != nil && t.env.settingsOfWorker == want {
 		return
 	}
