@@ -190,3 +190,38 @@ func TestCorrectionNamesOnlyItsOwn(t *testing.T) {
 		t.Errorf("waiting: %s", got)
 	}
 }
+
+// TestASecondYesThatSaysMore repeats a decision with something that the first did not say. The answer is a conflict,
+// because the addition has no effect. The exact repetition gets the first outcome.
+func TestASecondYesThatSaysMore(t *testing.T) {
+	w := newEnv(t)
+	first, thread, _ := w.askedIn("", "ten")
+	second, _, _ := w.askedIn(thread, "eleven")
+	third, _, _ := w.askedIn("", "noon")
+	says := func(id, decision, more, want string) {
+		t.Helper()
+		a := w.send("POST", "/api/agent/approvals/resolve", "ana",
+			fmt.Sprintf(`{"approvalId":%q,"decision":%q%s}`, id, decision, more))
+		if got := a.at("error", "message"); (want == "") != (a.StatusCode == http.StatusOK) ||
+			!strings.Contains(got, want) {
+			t.Errorf("%s%s: %s %s; want %q", decision, more, a.Status, a.body, want)
+		}
+	}
+	says(second, "approve_once", "", "")
+	says(second, "approve_once", "", "")
+	says(second, "approve_once", fmt.Sprintf(`,"rejects":[%q]`, first), "did not reject the earlier card")
+	if got := w.waiting(); !strings.Contains(got, first) {
+		t.Errorf("waiting: %s", got)
+	}
+	says(first, "reject", "", "")
+	says(second, "approve_once", fmt.Sprintf(`,"rejects":[%q]`, first), "") // there is nothing left to reject
+	says(second, "approve_once", `,"comment":"But not to Eve"`, "with other words")
+	says(third, "reject", `,"comment":"Too early"`, "")
+	says(third, "reject", `,"comment":"Too early"`, "")
+	says(third, "reject", "", "")
+	says(third, "reject", `,"comment":"Too late, ask Eve"`, "with other words")
+	long := strings.Repeat("é", 1000)
+	fourth, _, _ := w.askedIn("", "one")
+	says(fourth, "reject", fmt.Sprintf(`,"comment":%q`, long), "")
+	says(fourth, "reject", fmt.Sprintf(`,"comment":%q`, long), "")
+}

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"cmp"
+	"errors"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/plan"
@@ -22,7 +23,26 @@ func readable(c *candidate) error {
 
 func undecided(c *candidate) error {
 	if c.ap.Status != run.ApprovalOpen {
-		return closedError(c.ap, c.a, c.Resolution, c.hash)
+		err := closedError(c.ap, c.a, c.Resolution, c.hash)
+		if errors.Is(err, ErrSameDecision) {
+			return cmp.Or(c.saysMore(), err)
+		}
+		return err
+	}
+	return nil
+}
+
+// saysMore returns an error if a repeated decision has words or a condition that the recorded one does not have. They
+// would be lost.
+func (c *candidate) saysMore() error {
+	at := c.ap.DecidedAt.Format(time.RFC3339)
+	switch p := c.tx.State.Plan; {
+	case c.Comment != "" && c.a != nil && c.Comment != c.a.Comment:
+		return fault.New(fault.Policy, fault.CodeAlreadyResolved,
+			"Already decided: %s, at %s, with other words. The new words were not sent.", c.ap.Decision, at)
+	case c.Strict && p != nil && p.Confirmed != nil && p.Confirmed.ApprovalID == c.ap.ID && !p.Confirmed.Strict:
+		return fault.New(fault.Policy, fault.CodeAlreadyResolved,
+			"This plan was confirmed at %s without the wish to be asked about every change.", at)
 	}
 	return nil
 }

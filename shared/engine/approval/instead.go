@@ -36,6 +36,17 @@ func Earlier(ctx context.Context, tx *unit.Tx, r Resolution) (waiting []EarlierC
 	return waiting, nil
 }
 
+// LeftEarlier returns an error if a repeated decision names earlier cards that still wait. The recorded decision did
+// not reject them.
+func LeftEarlier(ctx context.Context, tx *unit.Tx, ap *run.Approval, r Resolution) error {
+	waiting, err := Earlier(ctx, tx, r)
+	if err == nil && len(waiting) > 0 {
+		return fault.New(fault.Policy, fault.CodeAlreadyResolved, "This was approved at %s, and that did not reject "+
+			"the earlier card. Please decide about that one alone.", clock(tx, ap.DecidedAt))
+	}
+	return err
+}
+
 // An EarlierCall is a waiting call of another run. It is rejected when the user approves a newer call.
 type EarlierCall struct {
 	of *unit.Tx

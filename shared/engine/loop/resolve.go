@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -104,6 +105,8 @@ func (d *decision) decide(ctx context.Context, tx *unit.Tx) error {
 	var earlier []approval.EarlierCall
 	if err == nil {
 		earlier, err = approval.Earlier(ctx, tx, d.Resolution)
+	} else if errors.Is(err, approval.ErrSameDecision) {
+		err = cmp.Or(approval.LeftEarlier(ctx, tx, ap, d.Resolution), err)
 	}
 	switch {
 	case errors.Is(err, approval.ErrSameDecision):

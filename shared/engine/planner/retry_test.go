@@ -62,6 +62,23 @@ func TestConfirmationRetried(t *testing.T) {
 	confirm("a hash that both cards have shown, while none waits", byHash, "")
 }
 
+// TestConfirmationWithLaterStrict confirms a plan, and then again with the wish to be asked about every change. That is another
+// decision, which comes too late.
+func TestConfirmationWithLaterStrict(t *testing.T) {
+	p, _ := newPlanner(t, call("propose_plan", proposal))
+	s := view(t, start(t, p, planner.StartOptions{}))
+	for i, c := range []struct {
+		strict bool
+		want   fault.Code
+	}{{false, ""}, {true, fault.CodeAlreadyResolved}, {false, ""}} {
+		o := planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID, PlanHash: s.PlanHash, Strict: c.strict}
+		_, err := p.Confirm(context.Background(), o)
+		if c.want == "" && err != nil || c.want != "" && !fault.Is(err, fault.Policy, c.want) {
+			t.Errorf("confirmation %d: %v, want %q", i, err, c.want)
+		}
+	}
+}
+
 // TestRefinementRetried has the same plan proposed again after the user has requested another plan.
 func TestRefinementRetried(t *testing.T) {
 	p, move := newPlanner(t, call("propose_plan", proposal), call("propose_plan", proposal))
