@@ -163,7 +163,8 @@ func (o *operator) printRestore(r unit.Restore, all []restoredRun) error {
 		o.printf("%4d calls wait for a decision", sum.asks),
 		o.printf("%4d calls had begun in the backup and have no outcome yet", sum.under),
 		o.printf("%4d runs have calls that were not looked up yet", sum.left),
-		o.printf("%4d runs cannot be read; they stay inactive until they can be", r.Unreadable))
+		o.printf("%4d runs cannot be read; they stay inactive until they can be", r.Unreadable),
+		o.printf("%4d always-allow entries were removed, because their users may have withdrawn them since", r.Allowed))
 	for _, c := range all {
 		if c.done+c.review+c.asks+c.under+c.left > 0 {
 			err = errors.Join(err, o.printf("run %s of %s: %d done, %d reviews, %d decisions, %d begun, looked up: %t",

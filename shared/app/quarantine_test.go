@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,6 +141,56 @@ func TestRestoreAsksAlwaysAllowed(t *testing.T) {
 	w.sent(3)
 	if r = w.call("GET", "/api/agent/runs/"+r.RunID, ""); len(r.Approvals) != 1 {
 		t.Errorf("nobody is asked: %s", r.Body)
+	}
+}
+
+// TestCopyAllowsNothingInAdvance checks that an older copy of the store does not bring back an always-allow entry that
+// its user withdrew, by an undo or by removing the entry. A new run asks, and the user can allow it again.
+func TestCopyAllowsNothingInAdvance(t *testing.T) {
+	for name, c := range map[string]struct {
+		hold     string
+		withdraw func(w *proved, approvalID string) testkit.Answer
+		sent     int // before the copy is put back
+	}{
+		"undo": {`,"holdSeconds":60`, func(w *proved, id string) testkit.Answer {
+			return w.call("POST", "/api/agent/approvals/resolve", `{"decision":"undo","approvalId":"`+id+`"}`)
+		}, 0},
+		"removed entry": {"", func(w *proved, _ string) testkit.Answer {
+			var list struct{ Entries []struct{ ID string } }
+			w.decode("GET", "/api/agent/allowlist", &list)
+			return w.call("DELETE", "/api/agent/allowlist/"+list.Entries[0].ID, "")
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := testkit.Options{Dir: t.TempDir()}
+			w := deployWith(t, o)
+			w.mail()
+			r := w.ask()
+			id := r.Approvals[0].ApprovalID
+			w.wants("the yes", w.call("POST", "/api/agent/approvals/resolve", `{"approvalId":"`+id+
+				`","decision":"approve_and_always_allow_recipient"`+c.hold+`}`), http.StatusOK, "")
+			if c.sent > 0 {
+				w.deliver()
+			}
+			before := copyStore(t, o.Dir)
+			w.wants("the withdrawal", c.withdraw(w, id), http.StatusOK, "")
+			w.deliver()
+			w.sent(c.sent)
+			w.restart(o, func() { before.putBack(t, o.Dir) })
+			w.deliver()
+			r = w.ask()
+			w.deliver()
+			if w.sent(c.sent); len(r.Approvals) != 1 {
+				t.Fatalf("nobody is asked: %s", r.Body)
+			}
+			w.decide(r, "approve_and_always_allow_recipient")
+			w.deliver()
+			w.restart(o, func() {}) // the same copy removes nothing again
+			var list struct{ Entries []struct{ Recipient string } }
+			if w.decode("GET", "/api/agent/allowlist", &list); len(list.Entries) != 1 {
+				t.Errorf("always allowed is %v", list.Entries)
+			}
+		})
 	}
 }
 

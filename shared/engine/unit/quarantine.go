@@ -3,8 +3,10 @@ package unit
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/policy"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -37,6 +39,7 @@ type Restore struct {
 	EndedAt    time.Time `json:"endedAt,omitzero"`     // when every open run of the copy was marked
 	Runs       int       `json:"runs,omitempty"`       // the number of marked runs
 	Unreadable int       `json:"unreadable,omitempty"` // the number of open runs that cannot be read, and cannot act
+	Allowed    int       `json:"allowed,omitempty"`    // the number of always-allow entries that were removed
 }
 
 // Restored returns the record of the store's last restore. found is false if the store was never restored.
@@ -47,7 +50,8 @@ func (l *Env) Restored(ctx context.Context) (r Restore, found bool, err error) {
 
 // Quarantine marks every open run after the store was restored from a copy of the given time. A call of a marked run is
 // looked up at its provider ([run.Run.ToLookUp]), and an effect needs a decision made after the restore
-// ([run.Run.Doubts]). A second call for the same copy changes nothing. The error is the store's.
+// ([run.Run.Doubts]). Quarantine also removes all always-allow entries of the copy, because their users may have
+// withdrawn them since. A second call for the same copy changes nothing. The error is the store's.
 func (l *Env) Quarantine(ctx context.Context, since time.Time) (Restore, error) {
 	known, _, err := l.Restored(ctx)
 	if err != nil || !since.IsZero() && known.Since.Equal(since) && !known.EndedAt.IsZero() {
@@ -71,8 +75,49 @@ func (l *Env) Quarantine(ctx context.Context, since time.Time) (Restore, error) 
 			r.Runs++
 		}
 	}
+	for d, err := range document.All(ctx, l.Store, document.AllUsers(quarantinePage)) {
+		if err != nil {
+			return r, err
+		}
+		removed, err := l.removeAllowed(ctx, d, r.BeganAt)
+		if err != nil {
+			return r, err
+		}
+		r.Allowed += removed
+	}
 	r.EndedAt, err = l.storeRestore(ctx, r)
 	return r, err
+}
+
+// removeAllowed removes the user's always-allow entries from before the time, and returns their number. If another
+// process changes the document, removeAllowed reads it again.
+func (l *Env) removeAllowed(ctx context.Context, d store.Doc, before time.Time) (removed int, err error) {
+	for {
+		var u run.User
+		if err := document.Decode(d, &u); err != nil {
+			return 0, err
+		}
+		left := slices.DeleteFunc(slices.Clone(u.Allow), func(e policy.Entry) bool {
+			return e.CreatedAt.Before(before)
+		})
+		if removed = len(u.Allow) - len(left); removed == 0 {
+			return 0, nil
+		}
+		u.Allow = left
+		data, err := strictjson.Marshal(u)
+		if err != nil {
+			return 0, err
+		}
+		_, err = l.Store.Commit(ctx, store.Update(d.Path, d.Version, d.Fields, data))
+		if !errors.Is(err, store.ErrConflict) {
+			return removed, err
+		}
+		docs, err := l.Store.Get(ctx, d.Path)
+		if err != nil || !docs[0].Exists() {
+			return 0, err
+		}
+		d = docs[0]
+	}
 }
 
 // storeRestore stores the record with the store's time as its next missing time, and returns that time.

@@ -29,6 +29,7 @@ func queries() []store.Query {
 		document.UnusedThreads(7, at, 2),
 		document.DeletionsOf("ana", 2), document.AuditOf("ana", 2), document.AuditOfChain("r", 2),
 		document.AuditOfChainOf("ana", "r", 2), document.AllAudit(2), document.AllAuditHeads(2),
+		document.AllUsers(2),
 		document.UploadsOf("ana", 2), document.UnusedUploadsOf("ana", 2), document.DueUploads(7, at, 2),
 		document.EndedConsents(at, 2), document.DueMessages(at, 2), document.AllMessages(2),
 	}
@@ -69,6 +70,7 @@ func TestFieldsReadBack(t *testing.T) {
 		store.Create(document.ApprovalPath("r-1"), approval.Map(), nil),
 		store.Create(document.AuditPath("r", 1), entry.Map(), nil),
 		store.Create(document.AuditHeadPath("user-1"), document.AuditHeadFields(at, at), nil),
+		store.Create(document.UserPath("ana"), nil, nil),
 		store.Create(document.ThreadPath("t"), shown.Map("t"), nil),
 		store.Create(document.ThreadPath("gone"), deleting.Map("gone"), nil),
 		store.Create("oauth_states/c", document.ConsentFields(at), nil),
@@ -92,6 +94,7 @@ func TestFieldsReadBack(t *testing.T) {
 		{document.ApprovalsOf("ana", "open", 9), []string{"approvals/r-1"}},
 		{document.AuditOfChainOf("ana", "r", 9), []string{"audit/r_000001"}},
 		{document.AllAuditHeads(9), []string{"audit_heads/user-1"}},
+		{document.AllUsers(9), []string{document.UserPath("ana")}},
 		{document.ThreadsOf("ana", 9), []string{"threads/t"}},
 		{document.DeletionsOf("ana", 9), []string{"threads/gone"}},
 		{document.EndedConsents(at, 9), []string{"oauth_states/c"}},

@@ -20,6 +20,9 @@ func WaitingRuns(shard int64, limit int) store.Query {
 // AllRuns returns a query for the runs of all users, ordered by ID.
 func AllRuns(limit int) store.Query { return whole(Runs, limit) }
 
+// AllUsers returns a query for all users, ordered by ID.
+func AllUsers(limit int) store.Query { return whole(Users, limit) }
+
 // AllThreads returns a query for the threads of all users, ordered by ID.
 func AllThreads(limit int) store.Query { return whole(Threads, limit) }
 
