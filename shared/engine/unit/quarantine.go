@@ -104,11 +104,11 @@ func (l *Env) removeAllowed(ctx context.Context, d store.Doc, before time.Time) 
 			return 0, nil
 		}
 		u.Allow = left
-		data, err := strictjson.Marshal(u)
+		write, err := document.Put(d, d.Fields, u)
 		if err != nil {
 			return 0, err
 		}
-		_, err = l.Store.Commit(ctx, store.Update(d.Path, d.Version, d.Fields, data))
+		_, err = l.Store.Commit(ctx, write)
 		if !errors.Is(err, store.ErrConflict) {
 			return removed, err
 		}
