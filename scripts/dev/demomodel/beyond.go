@@ -122,16 +122,8 @@ func (a *ask) beyondMail() string {
 		return cannot(body.mask[:m[1]], plainMail) + "."
 	}
 	for _, said := range []text{body, a.slots["subject"].trim()} {
-		for _, form := range []*lazyregexp.Regexp{order, notSent, fashion, secretly} {
-			m := form.FindStringSubmatchIndex(said.mask)
-			if m == nil {
-				continue
-			}
-			words := said.raw[m[2]:m[3]]
-			if who := copyTo.FindStringSubmatch(words); who != nil && len(read(words).addresses()) == 0 {
-				return addressOf(who[1] + who[2])
-			}
-			return cannot(words, plainMail) + orQuote
+		if answer := beyondText(said); answer != "" {
+			return answer
 		}
 	}
 	question := strings.Contains(strings.ToLower(head), "ask ") // “ask … when she has time” is a question
@@ -144,6 +136,22 @@ func (a *ask) beyondMail() string {
 	if m := behindText.FindStringSubmatchIndex(body.mask); m != nil && !question && !introduced.MatchString(head) &&
 		!aVerb.MatchString(body.mask[:m[3]]) && !wordy.MatchString(body.mask[:m[3]]) {
 		return cannot(body.raw[m[4]:m[5]], plainMail) + orQuote
+	}
+	return ""
+}
+
+// beyondText returns the answer about an order in the text or the subject of a mail that cannot be fulfilled.
+func beyondText(said text) string {
+	for _, form := range []*lazyregexp.Regexp{order, notSent, fashion, secretly} {
+		m := form.FindStringSubmatchIndex(said.mask)
+		if m == nil {
+			continue
+		}
+		words := said.raw[m[2]:m[3]]
+		if who := copyTo.FindStringSubmatch(words); who != nil && len(read(words).addresses()) == 0 {
+			return addressOf(who[1] + who[2])
+		}
+		return cannot(words, plainMail) + orQuote
 	}
 	return ""
 }

@@ -102,9 +102,8 @@ func runsIn(s string, least int) (base []string, pairs bool) {
 		if i < len(s) {
 			c = s[i]
 		}
-		isHex := c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 		switch {
-		case isHex:
+		case isHexDigit(c):
 			if digits++; digits >= min(least, 16) {
 				pairs = true
 			}
@@ -112,7 +111,7 @@ func runsIn(s string, least int) (base []string, pairs bool) {
 			digits = 0
 		}
 		switch {
-		case isHex || c >= 'g' && c <= 'z' || c >= 'G' && c <= 'Z' || c != 0 && strings.IndexByte("+/-_", c) >= 0:
+		case isBase64(c):
 			line++
 			continue
 		case c == '\r' && line >= wrapped:
@@ -127,6 +126,14 @@ func runsIn(s string, least int) (base []string, pairs bool) {
 		begin, line = i+1, 0
 	}
 	return base, pairs
+}
+
+func isHexDigit(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+}
+
+func isBase64(c byte) bool {
+	return isHexDigit(c) || c >= 'g' && c <= 'z' || c >= 'G' && c <= 'Z' || c != 0 && strings.IndexByte("+/-_", c) >= 0
 }
 
 // octets decodes pairs of hex digits that each follow a sign. Bytes that are not text stay encoded.

@@ -44,15 +44,8 @@ func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 		if claimed, err := claim(ctx, ex, id); err != nil || !claimed {
 			return err
 		}
-		handle, err = prepare(ctx, ex, t, a)
-		if tool.AsksFirst(err) && a.Decision == "" {
-			return askAfterAll(ctx, ex, a, err)
-		}
-		if wait, waits := nextCall(ex, a, err); waits {
-			return postpone(ctx, ex, id, wait)
-		}
-		if err != nil {
-			return recordOutcome(ctx, ex, id, failed(err))
+		if handle, err = prepare(ctx, ex, t, a); err != nil {
+			return notPrepared(ctx, ex, a, err)
 		}
 	}
 	if !t.SideEffect && !a.RequiresApproval {
@@ -73,6 +66,17 @@ func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 		return err
 	}
 	return CallTool(ctx, ex, t, id)
+}
+
+// notPrepared ends an attempt that has no handle: the user is asked, the call waits as its service asks, or it failed.
+func notPrepared(ctx context.Context, ex *unit.Execution, a *run.Action, err error) error {
+	if tool.AsksFirst(err) && a.Decision == "" {
+		return askAfterAll(ctx, ex, a, err)
+	}
+	if wait, waits := nextCall(ex, a, err); waits {
+		return postpone(ctx, ex, a.ID, wait)
+	}
+	return recordOutcome(ctx, ex, a.ID, failed(err))
 }
 
 // claim claims the run in order to carry out the call. It returns false if another process has started the call in the

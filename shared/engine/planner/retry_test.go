@@ -62,8 +62,8 @@ func TestConfirmationRetried(t *testing.T) {
 	confirm("a hash that both cards have shown, while none waits", byHash, "")
 }
 
-// TestConfirmationWithLaterStrict confirms a plan, and then again with the wish to be asked about every change. That is another
-// decision, which comes too late.
+// TestConfirmationWithLaterStrict confirms a plan, and then again with the wish to be asked about every change. That is
+// another decision, which comes too late.
 func TestConfirmationWithLaterStrict(t *testing.T) {
 	p, _ := newPlanner(t, call("propose_plan", proposal))
 	s := view(t, start(t, p, planner.StartOptions{}))

@@ -127,13 +127,7 @@ func surplus(argv []string, n int) string {
 		return ""
 	}
 	name, rest := argv[0], argv[n:]
-	p, ok := programs()[name]
-	verbs := 0
-	if len(argv) > 1 && (!ok || n > 1) {
-		if of, isVerb := programs()[name+"/"+argv[1]]; isVerb {
-			p, ok, verbs = of, n > 1, 1
-		}
-	}
+	p, verbs, ok := programOf(argv, n)
 	named := slices.ContainsFunc(argv[min(1+verbs, n):n], isOperand)
 	switch {
 	case !ok || isLooker(name) || isAmong(verbed+" apt-get", name) || reads(argv[:n]) || onlyLooks(name, argv[1:n]):
@@ -153,12 +147,24 @@ func surplus(argv []string, n int) string {
 	if at := carrier(name, argv); at >= n {
 		return argv[at]
 	}
-	for _, r := range risksOf()[name] {
-		if len(r.with) > 0 && r.fits(name, argv[1:]) && !r.fits(name, argv[1:n]) {
-			return rest[0]
-		}
+	if slices.ContainsFunc(risksOf()[name], func(r risk) bool {
+		return len(r.with) > 0 && r.fits(name, argv[1:]) && !r.fits(name, argv[1:n])
+	}) {
+		return rest[0]
 	}
 	return ""
+}
+
+// programOf returns the listed program of a command, or the one of its verb; verbs is 1 then. ok is false if it is not
+// known, or if the verb is not among the first n words.
+func programOf(argv []string, n int) (p program, verbs int, ok bool) {
+	p, ok = programs()[argv[0]]
+	if len(argv) > 1 && (!ok || n > 1) {
+		if of, isVerb := programs()[argv[0]+"/"+argv[1]]; isVerb {
+			return of, 1, n > 1
+		}
+	}
+	return p, 0, ok
 }
 
 // inert are known programs that change nothing with their listed options, but are in no table of read-only commands.
