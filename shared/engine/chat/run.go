@@ -102,9 +102,8 @@ func (c *Chat) countUsage(ctx context.Context, l *loop.Loop, uid, runID string, 
 const maxCountTime = 5 * time.Second
 
 // loop returns a loop with a store for this request only. The store contains the user's model usage, and what leads to
-// the conversation's files. An action with an
-// effect is a call that is answered from outside, like a page's call, because the core decides whether it needs an
-// approval.
+// the conversation's files. An action with an effect is a call that is answered from outside, like a page's call,
+// because the core decides whether it needs an approval.
 func (c *Chat) loop(ctx context.Context, r Request, h *history, spent run.UserUsage) (*loop.Loop, error) {
 	set := maps.Clone(r.tools)
 	for name, t := range r.agent.Of(c.Core.Tools) {
