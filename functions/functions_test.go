@@ -301,7 +301,7 @@ func TestFunctionLinksClients(t *testing.T) {
 		"runs":              "actions agents files keys pubsub tools",
 		"files":             "files keys",
 		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "keys tools",
-		"chat": "actions agents gemini pubsub", "chat-results": "actions agents gemini pubsub",
+		"chat": "actions agents files gemini keys pubsub", "chat-results": "actions agents files gemini keys pubsub",
 		"gemini-agent": "actions agents gemini pubsub tools",
 		"actions":      "actions agents keys pubsub", "terminals": "keys ssh", "terminal-attach": "keys ssh", "web": "",
 		"notify":          "",
