@@ -74,7 +74,7 @@ const maxStatic = 34.2e6
 func TestSize(t *testing.T) {
 	realpart.Long(t, "it links some functions")
 	most := map[string]bounds{"run": ofAll, "stream": ofAll, "resume": ofAll, "resume-terminal": ofHosts,
-		"resume-plan": ofPlans, "chat": {33.6e6, 2.35e6, 6830}, "web": {33.4e6, 0.9e6, 2600}}
+		"resume-plan": ofPlans, "chat": {33.6e6, 2.35e6, 6_900}, "web": {33.4e6, 0.9e6, 2600}}
 	bins := buildAlone(t, slices.Collect(maps.Keys(most))...)
 	for f, most := range most {
 		bin := filepath.Join(bins, f)
@@ -90,7 +90,7 @@ func TestSize(t *testing.T) {
 			t.Errorf("%s has %.1f MB of variables, more than %.1f", f, float64(n)/1e6, maxStatic/1e6)
 		}
 		inits, heap, allocs := initialised(t, bin, f)
-		for range 4 { // how often a map grows depends on its seed, which differs at each start
+		for range 4 { // how often a map grows depends on its seed, which differs at each start, by up to 0.3 %
 			if again, h, n := initialised(t, bin, f); n < allocs {
 				inits, heap, allocs = again, h, n
 			}
