@@ -404,7 +404,7 @@ func TestServerTextIsUntrusted(t *testing.T) {
 }
 
 // TestServerEntryInvalid starts with a file that has other entries that are invalid, collide with built-in names, or
-// refer to an unset variable. What an approval field of another client would allow still needs approval.
+// refer to an unset variable. A call that the field of another client would allow still needs approval.
 func TestServerEntryInvalid(t *testing.T) {
 	d := newDesk(t)
 	calls := d.tool("write", "Writes a note down.", "Written.")

@@ -387,7 +387,7 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// TestPageCartCount is told by its count: a page need not list what is in it.
+// TestPageCartCount has a page that gives the number of things in its cart, and lists none.
 func TestPageCartCount(t *testing.T) {
 	for count, want := range map[string]string{"0": "The cart is empty.", "1": "There is 1 thing in the cart.",
 		"3": "There are 3 things in the cart."} {
