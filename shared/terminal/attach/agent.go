@@ -24,6 +24,7 @@ const (
 // agent is the command that an agent runs on the terminal.
 type agent struct {
 	keeper *supervisor.Keeper
+	pause  time.Duration // Times.Pause
 	known  chan struct{} // closed once it is known whether a command runs
 	once   sync.Once
 
@@ -33,9 +34,6 @@ type agent struct {
 	half  bool      // the input since the question does not end with a line end
 	stray time.Time // until then, typed keys may be the rest of an answer to a command that has ended
 }
-
-// pause is the maximum time between two keys of one answer.
-const pause = 1500 * time.Millisecond
 
 // tells records that it is known whether a command runs.
 func (a *agent) tells() { a.once.Do(func() { close(a.known) }) }
@@ -48,7 +46,7 @@ func (a *agent) takes(b []byte) (*keys, []byte) {
 	if time.Now().Before(a.stray) {
 		enter := bytes.IndexAny(b, lineEnds)
 		if enter < 0 {
-			a.stray = time.Now().Add(pause)
+			a.stray = time.Now().Add(a.pause)
 			return nil, nil
 		}
 		a.stray = time.Time{}
@@ -110,7 +108,7 @@ func (a *agent) clear(k *keys) {
 		return
 	}
 	if a.asks || a.half {
-		a.stray = time.Now().Add(pause)
+		a.stray = time.Now().Add(a.pause)
 	}
 	a.typed, a.asks, a.half = nil, false, false
 }
@@ -122,7 +120,7 @@ func (a *agent) next(k *keys) {
 	defer a.mu.Unlock()
 	k.answers -= answers(k.drop())
 	if a.typed == k && (a.asks || a.half) {
-		a.stray = time.Now().Add(pause)
+		a.stray = time.Now().Add(a.pause)
 	}
 	a.asks, a.half = false, false
 }

@@ -32,11 +32,13 @@ type Times struct {
 	Answer time.Duration // 10 s: time after which an unreachable host is reported
 	Write  time.Duration // 30 s: a reader that reads nothing for this long is dropped
 	Ping   time.Duration // 20 s: interval between pings
+	Pause  time.Duration // 1.5 s: maximum time between two keys of one answer
 }
 
 func (t Times) orDefaults() Times {
 	for d, def := range map[*time.Duration]time.Duration{&t.Auth: 5 * time.Second, &t.Socket: 55 * time.Minute,
-		&t.Answer: 10 * time.Second, &t.Write: 30 * time.Second, &t.Ping: 20 * time.Second} {
+		&t.Answer: 10 * time.Second, &t.Write: 30 * time.Second, &t.Ping: 20 * time.Second,
+		&t.Pause: 1500 * time.Millisecond} {
 		if *d == 0 {
 			*d = def
 		}
@@ -89,6 +91,6 @@ func (s *Sockets) Serve(w http.ResponseWriter, r *http.Request, terminalID strin
 	defer cancel()
 	t := &socket{Sockets: s, times: times, id: terminalID, conn: c, screen: newScreen(), cancel: cancel,
 		received: make(chan message), ended: make(chan Reason, 1), resize: make(chan supervisor.Size, 1),
-		typed: newKeys(), agent: agent{known: make(chan struct{})}}
+		typed: newKeys(), agent: agent{pause: times.Pause, known: make(chan struct{})}}
 	t.serve(ctx, life, enter)
 }

@@ -126,7 +126,6 @@ type runs struct {
 	late    time.Duration // the delay until the run is known
 	failed  error
 	changed chan struct{}
-	told    chan string // receives the reader's request for input before it is passed on; nil: there is none
 }
 
 func (r *runs) set(run, command string) {
@@ -174,16 +173,13 @@ func (r *runs) watch(ctx context.Context, of func() string) iter.Seq2[string, er
 			if r.changed == nil {
 				r.changed = make(chan struct{})
 			}
-			changed, told, failed := r.changed, r.told, r.failed
+			changed, failed := r.changed, r.failed
 			r.mu.Unlock()
 			if failed != nil {
 				yield("", failed)
 				return
 			}
 			if first || now != last {
-				if told != nil {
-					told <- now
-				}
 				if !yield(now, nil) {
 					return
 				}
@@ -435,7 +431,7 @@ func TestAgentsCommand(t *testing.T) {
 	await.That(t, "the host is told what was typed", func() bool {
 		return strings.Contains(strings.Join(w.host.Lines(), "\n"), " input ")
 	})
-	ended := w.begins("echo be''gun; read x; echo got $x; read x; echo got $x", time.Minute, nil)
+	ended := w.begins("echo be''gun; read x; echo got $x; read x; echo got $x", nil)
 	c.sees("got early")
 	c.types("some secret\r")
 	c.sees("got some secret")
@@ -457,13 +453,13 @@ var action = "action-" + rand.Text()
 
 // begins starts the agent's command on the host. The channel receives its result. asks is called when the command asks
 // for input.
-func (w *world) begins(command string, limit time.Duration, asks func(bool)) <-chan supervisor.Result {
+func (w *world) begins(command string, asks func(bool)) <-chan supervisor.Result {
 	w.t.Helper()
-	return w.beginsAs(action, command, limit, asks)
+	return w.beginsAs(action, command, asks)
 }
 
-// beginsAs is begins for a command with this name.
-func (w *world) beginsAs(id, command string, limit time.Duration, asks func(bool)) <-chan supervisor.Result {
+// keeper returns the keeper of the user's host, and a function that releases its connection.
+func (w *world) keeper() (*supervisor.Keeper, func()) {
 	w.t.Helper()
 	host, err := terminal.ReadHost(w.t.Context(), w.store, "ana", hostID)
 	if err != nil {
@@ -477,12 +473,19 @@ func (w *world) beginsAs(id, command string, limit time.Duration, asks func(bool
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	k.Times.Quiet, k.Times.Patience = 100*time.Millisecond, time.Minute
+	return k, release
+}
+
+// beginsAs is begins for a command with this name.
+func (w *world) beginsAs(id, command string, asks func(bool)) <-chan supervisor.Result {
+	w.t.Helper()
+	k, release := w.keeper()
+	k.Times.Quiet, k.Times.Patience = 100*time.Millisecond, await.Most
 	ended := make(chan supervisor.Result, 1)
 	go func() {
 		defer release()
 		r, err := k.Start(context.Background(), supervisor.Start{ID: id, Terminal: terminalID, Grammar: "bash",
-			Command: command, Limit: limit, Size: supervisor.Size{Cols: 80, Rows: 24}, Asks: asks}, io.Discard)
+			Command: command, Limit: await.Most, Size: supervisor.Size{Cols: 80, Rows: 24}, Asks: asks}, io.Discard)
 		if err != nil {
 			w.t.Error(err)
 		}
@@ -499,12 +502,12 @@ func TestAttachCommandList(t *testing.T) {
 	c.hears("ready")
 	w.runs.set("run-1", action)
 	c.hears(`"state":"running"`)
-	first := w.beginsAs(supervisor.InList(action, 0), "read x; echo got $x", time.Minute, nil)
+	first := w.beginsAs(supervisor.InList(action, 0), "read x; echo got $x", nil)
 	c.hears(`"state":"input"`)
 	c.types("one\r")
 	c.sees("got one")
 	<-first
-	second := w.beginsAs(supervisor.InList(action, 1), "read x; echo then $x", time.Minute, nil)
+	second := w.beginsAs(supervisor.InList(action, 1), "read x; echo then $x", nil)
 	for strings.Count(strings.Join(c.told, ""), `"state":"input"`) < 2 && c.read() {
 	}
 	c.types("two\r")
@@ -525,7 +528,7 @@ func TestAttachCommandList(t *testing.T) {
 func TestKeysBeforeRunKnown(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	asks := make(chan bool, 10)
-	ended := w.begins(`read -rs x; echo "${#x} letters"`, time.Minute, func(a bool) { asks <- a })
+	ended := w.begins(`read -rs x; echo "${#x} letters"`, func(a bool) { asks <- a })
 	<-asks
 	w.runs.change(func() { w.runs.run, w.runs.command, w.runs.late = "run-1", action, 200*time.Millisecond })
 	c := w.attach("ana", terminalID)
@@ -542,20 +545,28 @@ func TestKeysBeforeRunKnown(t *testing.T) {
 
 // TestHalfAnAnswer ends a command while its password is typed. The rest of the password does not go to the shell.
 func TestHalfAnAnswer(t *testing.T) {
-	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
+	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{Pause: await.Most})
 	w.runs.set("run-1", action)
 	c := w.attach("ana", terminalID)
 	c.hears(`"state":"running"`)
-	ended := w.begins("read -rs x", 10*time.Second, nil)
+	ended := w.begins("read -rs x", nil)
 	c.hears(`"state":"input"`)
 	c.types("hunt")
+	await.That(t, "the host is told what was typed", func() bool {
+		return strings.Contains(strings.Join(w.host.Lines(), "\n"), " input ")
+	})
+	k, release := w.keeper()
+	err := k.Stop(t.Context(), action)
+	if release(); err != nil {
+		t.Fatal(err)
+	}
 	c.hears(`"state":"ended"`)
 	c.types("erzwei\recho sh''ell\r")
 	c.sees("shell")
 	if strings.Contains(c.screen.String(), "erzwei") {
 		t.Errorf("the shell was given it: %q", c.screen.String())
 	}
-	if r := <-ended; !r.TimedOut {
+	if r := <-ended; !r.Stopped {
 		t.Errorf("%+v", r)
 	}
 }
@@ -572,7 +583,7 @@ func TestKeysAfterAnswer(t *testing.T) {
 		"a new question":                 {arrived: true},
 		"a new command's question":       {dropped: true},
 	} {
-		a, k := &agent{}, newKeys()
+		a, k := &agent{pause: await.Most}, newKeys()
 		a.set(k)
 		to, b := a.takes(answer)
 		to.put(t.Context(), b)
@@ -593,7 +604,7 @@ func TestKeysAfterAnswer(t *testing.T) {
 // TestAttachShowsEarlierOutput attaches after commands of an open run have ended. The screen shows their output.
 func TestAttachShowsEarlierOutput(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
-	<-w.begins("echo $((6*7)) lines", time.Minute, nil)
+	<-w.begins("echo $((6*7)) lines", nil)
 	w.runs.change(func() { w.runs.run, w.runs.done = "run-1", []string{action} })
 	c := w.attach("ana", terminalID)
 	c.sees("42 lines")
@@ -642,7 +653,7 @@ func TestShellOutputBesideCommand(t *testing.T) {
 	c.types("until [ -e go ]; do sleep 0.05; done; echo sh''ell\r")
 	c.sees("sh''ell\r\n")
 	w.runs.set("run-1", action)
-	ended := w.begins("printf ha''lf; read x; echo got $x", time.Minute, nil)
+	ended := w.begins("printf ha''lf; read x; echo got $x", nil)
 	c.sees("half")
 	if err := os.WriteFile(filepath.Join(w.host.Home, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -684,25 +695,41 @@ func TestLinesApart(t *testing.T) {
 	}
 }
 
-// TestKeysAfterACommand types as soon as the run reports the end of its command, while the last output may still
-// arrive.
+// TestKeysAfterACommand types as soon as the run has reported the end of its command, while its last output may still
+// arrive: no time passes here.
 func TestKeysAfterACommand(t *testing.T) {
-	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
-	c := w.attach("ana", terminalID)
-	c.hears("ready")
-	c.types("echo sh''ell\r")
-	c.sees("shell")
-	w.runs.set("run-1", action) // which the host never receives
-	c.hears(`"state":"running"`)
-	w.runs.mu.Lock()
-	w.runs.told = make(chan string, 10)
-	w.runs.mu.Unlock()
-	w.runs.set("run-1", "")
-	if now := <-w.runs.told; now != "" {
-		t.Fatalf("it was told of %q", now)
-	}
-	c.types("echo ag''ain\r")
-	c.sees("again")
+	synctest.Test(t, func(t *testing.T) {
+		keeper, err := supervisor.Open(t.Context(), silent{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &runs{command: action}
+		s := &socket{Sockets: &Sockets{Runs: r}, screen: newScreen(), agent: agent{keeper: keeper,
+			known: make(chan struct{})}}
+		shows := begin(t.Context(), func(ctx context.Context) { s.followRun(ctx, "run-1", false) })
+		synctest.Wait()
+		if to, _ := s.agent.takes([]byte("yes\r")); to == nil {
+			t.Error("the command does not receive the keys")
+		}
+		r.set("run-1", "")
+		synctest.Wait()
+		line := "echo again\r"
+		if to, b := s.agent.takes([]byte(line)); to != nil || string(b) != line {
+			t.Errorf("the shell receives %q", b)
+		}
+		shows.end(0)
+	})
+}
+
+// silent is a connection to a host with a keeper that never answers.
+type silent struct{ supervisor.Conn }
+
+func (silent) Recall() any  { return supervisor.Keeper{Facts: supervisor.Facts{Home: "/root"}} }
+func (silent) Remember(any) {}
+
+func (silent) Exec(ctx context.Context, _ supervisor.Exec) (int, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
 }
 
 // TestSlowReader checks the limit of unsent output, and that a reader that takes nothing is disconnected.
