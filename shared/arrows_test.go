@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// TestFunctionsLeadOneWay checks the packages that advance a run. If a file calls functions of another file of its
+// TestDirectionOfCalls checks the packages that advance a run. If a file calls functions of another file of its
 // package, the other file does not lead back to it, so you read each package downwards.
-func TestFunctionsLeadOneWay(t *testing.T) {
+func TestDirectionOfCalls(t *testing.T) {
 	for _, dir := range []string{"agent/plan", "agent/run", "engine/unit", "engine/approval", "engine/effect",
 		"engine/conversation", "engine/loop"} {
 		calls := callsBetweenFiles(t, dir)

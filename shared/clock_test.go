@@ -73,10 +73,10 @@ var mayMeasure = map[string]string{
 	"shared/accounts/tokenkey/tokenkey_test.go: TestCloudKMS: short bound":            silence,
 }
 
-// TestTestsDoNotMeasureTime keeps tests from the clock of the machine. A test fails by chance on a busy machine if it
+// TestClockInTests keeps tests from the clock of the machine. A test fails by chance on a busy machine if it
 // sleeps, compares how long something took, or bounds something by less than await.Most. A test of time runs in a
 // bubble of testing/synctest. Other tests wait for a state with testkit/await, or count. Benchmarks measure.
-func TestTestsDoNotMeasureTime(t *testing.T) {
+func TestClockInTests(t *testing.T) {
 	found := map[string]bool{}
 	for dir, files := range testFiles(t, ".", "../scripts", "../functions", "../infra") {
 		for _, at := range outsideBubbles(files) {
@@ -101,9 +101,9 @@ var pauses = regexp.MustCompile(
 	`waitForTimeout|setTimeout\(\w+, |newContext\(\)|reducedMotion: (null|undefined)` +
 		`|timeout: \d|Date\.now\(\) - |performance\.now`)
 
-// TestScriptsWaitForStates keeps pauses and moving pages out of the scripts that drive browsers: they wait for states,
+// TestWaitsInScripts keeps pauses and moving pages out of the scripts that drive browsers: they wait for states,
 // never for the end of a motion.
-func TestScriptsWaitForStates(t *testing.T) {
+func TestWaitsInScripts(t *testing.T) {
 	scripts := 0
 	for _, dir := range []string{".", "../scripts"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

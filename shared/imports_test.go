@@ -165,8 +165,8 @@ const testkit = "shared/testkit"
 // under reports whether a package is in a folder.
 func under(room, folder string) bool { return room == folder || strings.HasPrefix(room, folder+"/") }
 
-// TestTestsImportNothingOfScripts keeps tests, too, from what stands on shared.
-func TestTestsImportNothingOfScripts(t *testing.T) {
+// TestImportsOfTests keeps tests, too, from what stands on shared.
+func TestImportsOfTests(t *testing.T) {
 	for room, imports := range list(t, `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`,
 		"./...", "../functions/...", "../infra/...") {
 		for _, imp := range imports {
@@ -177,8 +177,8 @@ func TestTestsImportNothingOfScripts(t *testing.T) {
 	}
 }
 
-// TestFunctionsLinkProductOnly checks that no function links a part of testkit or of scripts.
-func TestFunctionsLinkProductOnly(t *testing.T) {
+// TestLinkedPackages checks that no function links a part of testkit or of scripts.
+func TestLinkedPackages(t *testing.T) {
 	for room := range list(t, "{{.ImportPath}}", "-deps", "../functions/...") {
 		if under(room, testkit) || under(room, "scripts") {
 			t.Errorf("the functions contain %s", room)
@@ -266,8 +266,8 @@ func TestDocumentFieldsInOnePlace(t *testing.T) {
 var wrapped = regexp.MustCompile(
 	`(?m)^\tstore\.Store$|struct\{ store\.Store \}|^func \(.*\) Commit\(.*\.\.\.store\.Write\)`)
 
-// TestTestsWrapStoresInOneWay keeps what fails, counts or delays a store's calls in shared/testkit/faulty.
-func TestTestsWrapStoresInOneWay(t *testing.T) {
+// TestStoreWrappersOfTests keeps what fails, counts or delays a store's calls in shared/testkit/faulty.
+func TestStoreWrappersOfTests(t *testing.T) {
 	for _, dir := range []string{".", "../scripts", "../functions", "../infra"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasPrefix(path, "store/") ||
@@ -288,9 +288,9 @@ func TestTestsWrapStoresInOneWay(t *testing.T) {
 
 var othersFolders = []string{"xterm", "openapi-explorer", "usechat"}
 
-// TestLinesFitOnAScreen keeps code and comments within 120 columns, a tab being four. A text that cannot be broken is
+// TestLineWidth keeps code and comments within 120 columns, a tab being four. A text that cannot be broken is
 // exempt: raw strings of Go; so is generated code, and what others have written (othersFolders).
-func TestLinesFitOnAScreen(t *testing.T) {
+func TestLineWidth(t *testing.T) {
 	for _, dir := range []string{".", "../scripts", "../functions", "../infra"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if d != nil && d.IsDir() && slices.Contains(othersFolders, d.Name()) {

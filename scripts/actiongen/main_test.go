@@ -42,7 +42,7 @@ func TestGolden(t *testing.T) {
 }
 
 // The generated Go compiles, and functions of its types fit the files that it was made from.
-func TestHandlersOfTheGeneratedTypesFit(t *testing.T) {
+func TestGeneratedHandlerTypes(t *testing.T) {
 	list, err := action.Load("testdata/shop")
 	if err != nil {
 		t.Fatal(err)

@@ -189,9 +189,9 @@ func (u *user) until(what string, so func() bool) {
 	await.That(u.t, what, so)
 }
 
-// TestServerEndsWithParent kills the program that has started the server by `go run`: the server, which no signal
+// TestServerAfterItsParent kills the program that has started the server by `go run`: the server, which no signal
 // reaches, ends too, and leaves the port.
-func TestServerEndsWithParent(t *testing.T) {
+func TestServerAfterItsParent(t *testing.T) {
 	s := newDevServer(t)
 	parent := exec.CommandContext(t.Context(), "sleep", "600")
 	if err := parent.Start(); err != nil {

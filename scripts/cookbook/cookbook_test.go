@@ -207,8 +207,8 @@ func TestMCP(t *testing.T) {
 	}
 }
 
-// TestProgramsAreShort holds the programs to what can be read at a glance, and to saying that a script answers them.
-func TestProgramsAreShort(t *testing.T) {
+// TestProgramLengths holds the programs to what can be read at a glance, and to saying that a script answers them.
+func TestProgramLengths(t *testing.T) {
 	files, err := filepath.Glob("*/main.go")
 	if err != nil || len(files) < 3 {
 		t.Fatal(files, err)

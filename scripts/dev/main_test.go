@@ -144,9 +144,9 @@ func TestPortInUse(t *testing.T) {
 	}
 }
 
-// TestASuspendedServer checks that the launcher names a suspended server as a possible reason if the port's program
+// TestSuspendedServer checks that the launcher names a suspended server as a possible reason if the port's program
 // accepts a connection and never answers.
-func TestASuspendedServer(t *testing.T) {
+func TestSuspendedServer(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // the system accepts connections; nothing reads them
 	if err != nil {
 		t.Fatal(err)
@@ -158,8 +158,8 @@ func TestASuspendedServer(t *testing.T) {
 	}
 }
 
-// TestAnAddressThatIsNone checks that the launcher refuses an invalid address before it compiles.
-func TestAnAddressThatIsNone(t *testing.T) {
+// TestInvalidAddress checks that the launcher refuses an invalid address before it compiles.
+func TestInvalidAddress(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:abc", "127.0.0.1:99999", "127.0.0.1:-1", "127.0.0.1:",
 		"8080", "127.0.0.1:80 "} {
 		if err := taken(addr); err == nil || !strings.Contains(err.Error(), "is no address to listen on") {

@@ -137,7 +137,7 @@ func TestSetupWithSymlink(t *testing.T) {
 	}
 }
 
-func TestGitIgnoresTheFile(t *testing.T) {
+func TestGitignoreOfSetup(t *testing.T) {
 	ignored, err := os.ReadFile("../../.gitignore")
 	if err != nil || !strings.Contains(string(ignored), "\n/"+config.FilePath+"\n") {
 		t.Errorf("git does not ignore the key file: %v\n%s", err, ignored)

@@ -209,9 +209,9 @@ func TestCommandsConfined(t *testing.T) {
 	}
 }
 
-// TestFilesNotOnRealDisk checks that commands see only the simulated machine's files, even where the real disk has
+// TestSimulatedFiles checks that commands see only the simulated machine's files, even where the real disk has
 // others.
-func TestFilesNotOnRealDisk(t *testing.T) {
+func TestSimulatedFiles(t *testing.T) {
 	h := openTest(t)
 	dir := outside(t, h)
 	for command, want := range map[string]string{

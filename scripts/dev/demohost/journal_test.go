@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestClaimsAreForgotten checks that the list of begun commands drops exactly those that settle no longer reports.
-func TestClaimsAreForgotten(t *testing.T) {
+// TestForgottenClaims checks that the list of begun commands drops exactly those that settle no longer reports.
+func TestForgottenClaims(t *testing.T) {
 	now := testNow
 	h, err := Open(Options{Dir: filepath.Join(t.TempDir(), "host"), Now: func() time.Time { return now }})
 	if err != nil {

@@ -54,9 +54,9 @@ func TestSettleMeanwhile(t *testing.T) {
 	}
 }
 
-// TestJournalsOutliveTheServer kills a server while a command runs. An ended command is known, a running one is lost,
+// TestJournalsOfKilledServer kills a server while a command runs. An ended command is known, a running one is lost,
 // and one that was not begun can begin.
-func TestJournalsOutliveTheServer(t *testing.T) {
+func TestJournalsOfKilledServer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "host")
 	var handle string
 	start := func(id, command string) supervisor.Start {

@@ -182,7 +182,7 @@ func TestCallingModeNone(t *testing.T) {
 	}
 }
 
-func TestAnswerCompletesRequest(t *testing.T) {
+func TestAnswerToMissingPart(t *testing.T) {
 	for name, c := range map[string]struct{ prompt, question, answer, args string }{
 		"who": {"email Ana that the demo is at ten", "Who should get", "ana@example.com",
 			`{"to":["ana@example.com"],"subject":"The demo is at ten","body":"The demo is at ten."}`},

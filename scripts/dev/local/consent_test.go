@@ -24,9 +24,9 @@ func (u *served) linked() string {
 	return ""
 }
 
-// TestSignInLinksAccount expects a linked account after sign-in. Cards show it, the user can unlink it like any other,
+// TestLinkAtSignIn expects a linked account after sign-in. Cards show it, the user can unlink it like any other,
 // and it is not used afterwards.
-func TestSignInLinksAccount(t *testing.T) {
+func TestLinkAtSignIn(t *testing.T) {
 	u := serve(t)
 	if got := u.linked(); got != "ana@example.com linked" {
 		t.Fatalf("linked is %q", got)

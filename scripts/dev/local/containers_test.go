@@ -7,9 +7,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakedocker"
 )
 
-// TestContainersWhereASocketAnswers looks for an engine on a machine with one, on a machine without one, and where
+// TestContainerEngineSockets looks for an engine on a machine with one, on a machine without one, and where
 // DOCKER_HOST names an engine on another machine.
-func TestContainersWhereASocketAnswers(t *testing.T) {
+func TestContainerEngineSockets(t *testing.T) {
 	fake := fakedocker.Open(t, fakedocker.Options{Images: []string{"localhost/b:1", "localhost/a:1"}})
 	empty := fakedocker.Open(t, fakedocker.Options{})
 	for host, want := range map[string]struct{ images, says string }{

@@ -24,8 +24,8 @@ func (u *served) hosts() (h hostsReply) {
 	return h
 }
 
-// TestSignInAddsDemoHost expects that each user who signs in has the demo host once, and can reach it.
-func TestSignInAddsDemoHost(t *testing.T) {
+// TestDemoHostAtSignIn expects that each user who signs in has the demo host once, and can reach it.
+func TestDemoHostAtSignIn(t *testing.T) {
 	u := serve(t)
 	u.as("ana")
 	h := u.hosts()

@@ -139,7 +139,7 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-func TestPortIsNamed(t *testing.T) {
+func TestPortInMessage(t *testing.T) {
 	for port, ok := range map[string]bool{"": true, "8081": true, "0": true, "abc": false, "70000": false,
 		"-1": false} {
 		addr, err := address(port)

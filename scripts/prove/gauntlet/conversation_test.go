@@ -77,9 +77,9 @@ func checkResponses(t *testing.T, r fakegemini.Request) {
 	}
 }
 
-// TestHistoryIsCutWhileACallWaits is case 12. The user writes until everything from before the call is cut from the
+// TestHistoryCutDuringWait is case 12. The user writes until everything from before the call is cut from the
 // model's input, and then approves the call.
-func TestHistoryIsCutWhileACallWaits(t *testing.T) {
+func TestHistoryCutDuringWait(t *testing.T) {
 	w := deploy(t, testkit.Options{})
 	w.SetModel(testkit.Says("Hello."))
 	thread := w.ask("word 0", "").ThreadID

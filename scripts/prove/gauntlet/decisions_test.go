@@ -162,8 +162,8 @@ func TestDeliveriesTwiceLateAndOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestEditsThatThePolicyDenies is case 7b.
-func TestEditsThatThePolicyDenies(t *testing.T) {
+// TestEditsDeniedByPolicy is case 7b.
+func TestEditsDeniedByPolicy(t *testing.T) {
 	w := deploy(t, testkit.Options{Settings: []string{"POLICY_DENIED=evil.org"}})
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))
 	r := w.ask("send it", "")
@@ -217,9 +217,9 @@ func TestRevokedBetweenProposalAndExecution(t *testing.T) {
 	w.wantMails(2)
 }
 
-// TestKillSwitchWhileApprovalsArePending is case 25. One approval is pending. Another was given, but its run has not
+// TestKillSwitchWithPendingApprovals is case 25. One approval is pending. Another was given, but its run has not
 // advanced yet.
-func TestKillSwitchWhileApprovalsArePending(t *testing.T) {
+func TestKillSwitchWithPendingApprovals(t *testing.T) {
 	dir := t.TempDir()
 	w := deploy(t, testkit.Options{Dir: dir})
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(trial.Recipient, "s", "b")))

@@ -131,8 +131,8 @@ func TestDeployedServerWithoutEffects(t *testing.T) {
 	}
 }
 
-// TestNamedTestsExist checks that the tests in the table exist, and that every case is covered.
-func TestNamedTestsExist(t *testing.T) {
+// TestNamedTests checks that the tests in the table exist, and that every case is covered.
+func TestNamedTests(t *testing.T) {
 	named := map[string]bool{}
 	for _, c := range trial.Cases {
 		if c.Try == nil && len(c.Tests) == 0 && c.Absent == "" {

@@ -19,8 +19,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// TestMailsThatNobodyShouldBeAskedAbout is case 20.
-func TestMailsThatNobodyShouldBeAskedAbout(t *testing.T) {
+// TestMailsDeniedWithoutCard is case 20.
+func TestMailsDeniedWithoutCard(t *testing.T) {
 	w := deploy(t, testkit.Options{})
 	var crowd []string
 	for i := range 500 {
@@ -74,9 +74,9 @@ func leaky(h http.Handler, secret string, leaks *atomic.Int32) http.Handler {
 	})
 }
 
-// TestSecretsStayOut is case 23. A secret is in the arguments of each tool, and in the responses and errors of its
-// service. The model repeats everything that it gets.
-func TestSecretsStayOut(t *testing.T) {
+// TestSecretsInArgumentsAndErrors is case 23. A secret is in the arguments of each tool, and in the responses and
+// errors of its service. The model repeats everything that it gets.
+func TestSecretsInArgumentsAndErrors(t *testing.T) {
 	const inArgs, inOutput, inError = "CANARY-in-the-arguments", "CANARY-in-the-output", "CANARY-in-the-error"
 	event := testkit.Event("x", time.Now().AddDate(0, 1, 0))
 	event["description"] = inArgs

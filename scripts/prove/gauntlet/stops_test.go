@@ -196,8 +196,8 @@ func (w *proved) advance(ctx context.Context, runID string) *run.View {
 	return v
 }
 
-// TestDeadlinePasses is case 15.
-func TestDeadlinePasses(t *testing.T) {
+// TestPassedDeadline is case 15.
+func TestPassedDeadline(t *testing.T) {
 	t.Run("during a pause", func(t *testing.T) {
 		w, c, v := overdue(t)
 		c.forward(tooLate)

@@ -388,9 +388,9 @@ func (h *onHost) onlyRun() string {
 	return messages.Messages[0].RunID
 }
 
-// TestSecretsOfCommandsStayOut is case 23 on a terminal. Secrets in a command's output reach no one, the command's text
+// TestSecretsOfCommands is case 23 on a terminal. Secrets in a command's output reach no one, the command's text
 // is in no log and no audit, and the host's login data is nowhere.
-func TestSecretsOfCommandsStayOut(t *testing.T) {
+func TestSecretsOfCommands(t *testing.T) {
 	h := onServer(t)
 	h.delivering()
 	const aws, bearer = "AKIAIOSFODNN7EXAMPLE", "Bearer ya29.a0AfB-CANARYCANARYCANARYCANARYCANARY"

@@ -33,10 +33,10 @@ func all(t *testing.T) listed {
 	return l
 }
 
-// TestMutationsApply checks the list against the code. Every text must occur once, and its replacement must pass the
+// TestMutationTexts checks the list against the code. Every text must occur once, and its replacement must pass the
 // type checker; in a short run, every fifth replacement. The command itself checks whether the tests catch the
 // mutations, which takes minutes.
-func TestMutationsApply(t *testing.T) {
+func TestMutationTexts(t *testing.T) {
 	realpart.Long(t, "checks the types of two hundred changed packages")
 	l := all(t)
 	mutations := slices.Concat(l.mechanisms, l.rules)
@@ -106,9 +106,9 @@ func TestMutationOfMissingText(t *testing.T) {
 	}
 }
 
-// TestBreaksApply checks the list of breaks against the code. Every text must occur once, and its replacement must pass
+// TestBreakTexts checks the list of breaks against the code. Every text must occur once, and its replacement must pass
 // the type checker. The command itself checks whether they are noticed.
-func TestBreaksApply(t *testing.T) {
+func TestBreakTexts(t *testing.T) {
 	realpart.Long(t, "checks the types of three hundred changed packages")
 	named, breaks := map[string]bool{}, all(t).breaks
 	check := newChecker(t, breaks)

@@ -58,7 +58,7 @@ var Cases = []Case{
 		Tests: []string{"shared/api: TestEditedArgumentsInvalid"}},
 	{Number: "7b", Name: "approved with edits that the policy denies",
 		Want:  "403 PolicyError denied, nothing sent, it still waits",
-		Tests: []string{here + ": TestEditsThatThePolicyDenies"}},
+		Tests: []string{here + ": TestEditsDeniedByPolicy"}},
 	{Number: "7c", Name: "approved with edits that change the recipient",
 		Want: "1 mail, to the new recipient; the approval has a new hash, and the old approval returns 409 " +
 			"already_resolved",
@@ -80,7 +80,7 @@ var Cases = []Case{
 		Tests: []string{"shared/engine/loop: TestScenarios/writes-while-waiting"}, Peers: "adk-go loses it"},
 	{Number: "12", Name: "history is cut while a call is pending (Countersign cuts, it does not compress)",
 		Want:  "closed turns only are cut; no 400 from the strict fake",
-		Tests: []string{here + ": TestHistoryIsCutWhileACallWaits", "shared/agent/model: TestHistoryIsBounded"}},
+		Tests: []string{here + ": TestHistoryCutDuringWait", "shared/agent/model: TestHistoryIsBounded"}},
 	{Number: "13", Name: "reader dropped at each event, two readers, one after the end",
 		Want: "the same sequence, no gap, no repeat", Try: readers, Quick: true,
 		Tests: []string{"shared/api: TestEventsFromAnyNumber"},
@@ -97,7 +97,7 @@ var Cases = []Case{
 		Tests: []string{here + ": TestTerminalStopped"}},
 	{Number: "15", Name: "deadline passes during a pause, a tool, a hand-over",
 		Want:  "failed deadline; pending approvals void; nothing done after it",
-		Tests: []string{here + ": TestDeadlinePasses", "shared/engine/loop: TestScenarios/deadline"}},
+		Tests: []string{here + ": TestPassedDeadline", "shared/engine/loop: TestScenarios/deadline"}},
 	{Number: "16a", Name: "second user reads or resolves the first user's approval",
 		Want: "404 each time, the same as for what is not there; it still waits", Try: foreigner, Quick: true,
 		Tests: []string{"shared/api: TestForeignIsMissing"}},
@@ -117,7 +117,7 @@ var Cases = []Case{
 	{Number: "20", Name: "gmail_send with header injection, homoglyph domain, 500 recipients, empty body, self-loop",
 		Want: "refused before any card; the domain in its ASCII form has a card with a warning, mail to " +
 			"oneself one as any",
-		Tests: []string{here + ": TestMailsThatNobodyShouldBeAskedAbout",
+		Tests: []string{here + ": TestMailsDeniedWithoutCard",
 			"shared/tools/gmail: TestSuite", "shared/agent/policy: TestDecide"}},
 	{Number: "21", Name: "allowlisted recipient revoked between proposal and execution",
 		Want: "asks again; nothing sent", Tests: []string{here + ": TestRevokedBetweenProposalAndExecution"}},
@@ -125,7 +125,7 @@ var Cases = []Case{
 		Want:  "all detected, with the entry named",
 		Tests: []string{"shared/store/audit: TestVerifyEntry", "shared/store/audit: TestVerifyMutations"}},
 	{Number: "23", Name: "secret in arguments, output and errors of each tool", Want: "never in response, log or audit",
-		Tests: []string{here + ": TestSecretsStayOut", here + ": TestSecretsOfCommandsStayOut",
+		Tests: []string{here + ": TestSecretsInArgumentsAndErrors", here + ": TestSecretsOfCommands",
 			"shared/app: TestProviderFaults", "shared/telemetry/obs: TestLogWithoutPrivateValues"}},
 	{Number: "24", Name: "SSH output that has the sentinel or the keeper's own mark, 10 MB, no newline, " +
 		"binary, a prompt " +
@@ -134,7 +134,7 @@ var Cases = []Case{
 		Tests: []string{here + ": TestOutputOverSSH", "shared/terminal/supervisor: TestOnSSHD"}},
 	{Number: "25", Name: "kill switch on while approvals are pending",
 		Want: "every effect denied, also one that was approved just before; approvals stay",
-		Tests: []string{here + ": TestKillSwitchWhileApprovalsArePending", here + ": TestKillSwitchOnATerminal",
+		Tests: []string{here + ": TestKillSwitchWithPendingApprovals", here + ": TestKillSwitchOnATerminal",
 			"shared/engine/loop: TestScenarios/kill-switch"}},
 	{Number: "26", Name: "words such as \"looks good, go\" to a plan", Want: "AWAITING_CONFIRMATION; nothing is done",
 		Try: commentIsNoYes, Effect: true, Tests: []string{"shared/engine/loop: TestScenarios/plan-refine"},

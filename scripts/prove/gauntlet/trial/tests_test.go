@@ -8,9 +8,9 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// TestCasesAreHeldByTheirTests checks that the tests of a package run once, and that a case is covered only if all its
+// TestTestsOfCases checks that the tests of a package run once, and that a case is covered only if all its
 // tests passed.
-func TestCasesAreHeldByTheirTests(t *testing.T) {
+func TestTestsOfCases(t *testing.T) {
 	cases := []Case{{Number: "1", Tests: []string{"a: TestOne", "b: TestParts/first"}},
 		{Number: "2", Tests: []string{"a: TestTwo"}}, {Number: "3", Tests: []string{"b: TestParts/second"}},
 		{Number: "4", Tests: []string{"c: TestThree"}}}
