@@ -145,8 +145,8 @@ func TestKillSwitch(t *testing.T) {
 	}
 }
 
-// TestPartsNeedTheirVariables checks that each part requires its own variables and no others.
-func TestPartsNeedTheirVariables(t *testing.T) {
+// TestVariablesOfParts checks that each part requires its own variables and no others.
+func TestVariablesOfParts(t *testing.T) {
 	tests := map[string]struct {
 		parts []config.Part
 		env   map[string]string
@@ -200,7 +200,7 @@ func TestPartsNeedTheirVariables(t *testing.T) {
 	}
 }
 
-func TestLoadReportsEveryError(t *testing.T) {
+func TestLoadErrors(t *testing.T) {
 	_, err := load(deployed, map[string]string{
 		"GEMINI_API_KEY": "<your-gemini-api-key>", "ALLOWED_ORIGINS": "*", "PUSH_SERVICE_ACCOUNT": "*",
 		"AUTH_AUDIENCE": "", "APPROVAL_TTL": "forever\n{\"severity\":\"ALERT\"}",

@@ -33,9 +33,9 @@ func send(t *testing.T, s *countersign.Session, prompt string) *countersign.Resu
 	return res
 }
 
-// TestBeforeModelChangesOneRequest checks that a change reaches the model in that request alone, and that a tool can be
+// TestBeforeModelChange checks that a change reaches the model in that request alone, and that a tool can be
 // taken away but not added.
-func TestBeforeModelChangesOneRequest(t *testing.T) {
+func TestBeforeModelChange(t *testing.T) {
 	m := newScript(say("Hello."), say("Again."))
 	first := true
 	s := newAgent(t, countersign.Options{Provider: m, Instructions: "Be kind.", Tools: []*countersign.Tool{getWeather},
@@ -66,9 +66,9 @@ func TestBeforeModelChangesOneRequest(t *testing.T) {
 	}
 }
 
-// TestModelHookStops checks that Send returns the very error of a hook, that nothing is shown of an answer that
+// TestModelHookErrors checks that Send returns the very error of a hook, that nothing is shown of an answer that
 // AfterModel stopped, and that Continue asks again.
-func TestModelHookStops(t *testing.T) {
+func TestModelHookErrors(t *testing.T) {
 	own := &failure{"postgres://u:hunter2@10.0.0.1"}
 	for name, asked := range map[string]int{"BeforeModel": 0, "AfterModel": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -116,9 +116,9 @@ func saysHello(t *testing.T, s *countersign.Session) {
 	}
 }
 
-// TestBeforeModelStopsNoCommit checks that the prompt is stored although a hook stops the model call that begins while
-// the prompt's commit is under way.
-func TestBeforeModelStopsNoCommit(t *testing.T) {
+// TestBeforeModelErrorDuringCommit checks that the prompt is stored although a hook stops the model call that begins
+// while the prompt's commit is under way.
+func TestBeforeModelErrorDuringCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := faulty.Commits(func(ctx context.Context, _ *faulty.Call, next faulty.Next) error {
 			time.Sleep(time.Second)
@@ -142,9 +142,9 @@ func TestBeforeModelStopsNoCommit(t *testing.T) {
 	})
 }
 
-// TestAfterModelChangesTheText checks that the stream, the result and the next request have the changed text, and that
+// TestAfterModelChange checks that the stream, the result and the next request have the changed text, and that
 // the calls of an answer stay.
-func TestAfterModelChangesTheText(t *testing.T) {
+func TestAfterModelChange(t *testing.T) {
 	m := newScript(script.Turn{Text: "I look at 4111.", Calls: []script.Call{{Name: "get_weather",
 		Args: map[string]any{"city": "Lisbon"}}}}, say("It is 4111."), say("Yes."))
 	var calls []countersign.CallInfo
@@ -196,9 +196,9 @@ func finished(t *testing.T, s *countersign.Session) (all []*countersign.ToolFini
 	return all
 }
 
-// TestBeforeToolRefuses checks that a call that the hook refuses does not run, even after a yes. The model reads
+// TestBeforeToolError checks that a call that the hook refuses does not run, even after a yes. The model reads
 // the text of a ToolError, and nothing of another error.
-func TestBeforeToolRefuses(t *testing.T) {
+func TestBeforeToolError(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		told string
@@ -280,9 +280,9 @@ func TestAfterTool(t *testing.T) {
 	}
 }
 
-// TestAfterToolSeesErrors checks that the hook sees the error of a tool and cannot remove it, and that its own error is
+// TestAfterToolErrors checks that the hook sees the error of a tool and cannot remove it, and that its own error is
 // joined to it.
-func TestAfterToolSeesErrors(t *testing.T) {
+func TestAfterToolErrors(t *testing.T) {
 	own := &failure{"postgres://u:hunter2@10.0.0.1"}
 	look := countersign.DefineTool(countersign.ToolConfig{Name: "mail", Description: "It looks."},
 		func(context.Context, *countersign.SessionContext, place) (any, error) { return nil, own })
@@ -302,9 +302,9 @@ func TestAfterToolSeesErrors(t *testing.T) {
 	}
 }
 
-// TestBeforeModelKeepsAForcedTool checks that a hook that takes all tools away leaves the one that the last request of
+// TestBeforeModelWithForcedTool checks that a hook that takes all tools away leaves the one that the last request of
 // a typed answer must call.
-func TestBeforeModelKeepsAForcedTool(t *testing.T) {
+func TestBeforeModelWithForcedTool(t *testing.T) {
 	m := newScript(call("final_answer", map[string]any{"value": 4}))
 	s := newAgent(t, countersign.Options{Provider: m, MaxModelCalls: 1, Tools: []*countersign.Tool{getWeather},
 		Hooks: countersign.Hooks{BeforeModel: func(_ context.Context, _ *countersign.SessionContext,

@@ -24,9 +24,9 @@ func withInvocable(t *testing.T, m countersign.Provider, tools ...*countersign.T
 		Effects: countersign.AutoApprove, Skills: []countersign.Skills{countersign.SkillFS(invocable)}})
 }
 
-// TestUserInvokesSkill has a user invoke a skill that the model is not told of. Its text counts in that run alone, and
-// is not the user's words.
-func TestUserInvokesSkill(t *testing.T) {
+// TestSkillInvokedByUser has a user invoke a skill that the model is not told of. Its text counts in that run alone,
+// and is not the user's words.
+func TestSkillInvokedByUser(t *testing.T) {
 	m := newScript(call("get_weather", map[string]any{"city": "Lisbon"}),
 		call("read_invoked_skill_file", map[string]any{"path": "places.md"}), say("Deployed."), say("So."))
 	other := notify(func() (any, error) { return "sent", nil })

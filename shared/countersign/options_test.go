@@ -243,9 +243,9 @@ func TestPromptsWithoutWords(t *testing.T) {
 	}
 }
 
-// TestThoughtsPrecedeTheText checks that an agent with Options.Thoughts yields them once, first, and that no other
+// TestThoughtsBeforeText checks that an agent with Options.Thoughts yields them once, first, and that no other
 // does.
-func TestThoughtsPrecedeTheText(t *testing.T) {
+func TestThoughtsBeforeText(t *testing.T) {
 	fake := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
 		if r.Thoughts {
 			return fakegemini.Turn{Thought: "A greeting is due.", Text: "Hello."}

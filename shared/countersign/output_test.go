@@ -90,8 +90,8 @@ func sendAs[T any](ctx context.Context, s *countersign.Session) (any, *countersi
 	return countersign.SendAs[T](ctx, s, "What is it?")
 }
 
-// TestSendAsForces has the answer's tool called on the last call, whatever the generation of the model.
-func TestSendAsForces(t *testing.T) {
+// TestSendAsForcedTool has the answer's tool called on the last call, whatever the generation of the model.
+func TestSendAsForcedTool(t *testing.T) {
 	for _, generation := range []fakegemini.Generation{fakegemini.Gemini2, fakegemini.Gemini3} {
 		fake := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
 			if r.Mode == "ANY" && len(r.Allowed) == 1 && r.Allowed[0] == "final_answer" {

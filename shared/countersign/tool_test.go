@@ -286,9 +286,9 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestToolContinuesOwnRun returns the error at once, also where the tool detaches its context: the run would wait for
+// TestContinueInOwnTool returns the error at once, also where the tool detaches its context: the run would wait for
 // its tool, and the tool for its run.
-func TestToolContinuesOwnRun(t *testing.T) {
+func TestContinueInOwnTool(t *testing.T) {
 	var s *countersign.Session
 	tool := countersign.DefineTool(countersign.ToolConfig{Name: "again", Description: "Goes on."},
 		func(ctx context.Context, _ *countersign.SessionContext, _ struct{}) (string, error) {

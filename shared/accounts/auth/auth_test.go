@@ -154,7 +154,7 @@ func TestVerifyHeader(t *testing.T) {
 	}
 }
 
-func TestMessagesHelpAndTellNothing(t *testing.T) {
+func TestMessagesOfRefusals(t *testing.T) {
 	w := newInternet(t)
 	claims := w.userClaims()
 	claims["exp"] = w.now.Unix() - 10

@@ -42,7 +42,7 @@ func TestPushClaims(t *testing.T) {
 	}
 }
 
-func TestPushTokenIsNoUserToken(t *testing.T) {
+func TestPushTokenAsUserToken(t *testing.T) {
 	w := newInternet(t)
 	user, push := w.sign(t, w.users, w.userClaims()), w.sign(t, w.pushers, w.pushClaims())
 	if err := w.push(t, nil).Check(request("Bearer " + user)); status(err) != http.StatusUnauthorized {

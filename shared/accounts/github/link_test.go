@@ -200,8 +200,8 @@ func TestStoredTokensEncrypted(t *testing.T) {
 	}
 }
 
-// TestTokensOfAnotherOpenForNobody puts another user's tokens into a user's document, and exchanges the user's own.
-func TestTokensOfAnotherOpenForNobody(t *testing.T) {
+// TestTokensOfOtherUser puts another user's tokens into a user's document, and exchanges the user's own.
+func TestTokensOfOtherUser(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	w.link(a, "victim", "octo-cat")

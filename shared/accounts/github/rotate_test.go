@@ -36,8 +36,8 @@ func TestAccessTokenShared(t *testing.T) {
 	}
 }
 
-// TestInstancesThatRenewAtOnce checks that only one of several instances requests new tokens.
-func TestInstancesThatRenewAtOnce(t *testing.T) {
+// TestRenewalByManyInstances checks that only one of several instances requests new tokens.
+func TestRenewalByManyInstances(t *testing.T) {
 	w := newEnv(t)
 	w.link(w.instance(), "u1", "octo-cat")
 	w.pass(9 * time.Hour)
@@ -181,8 +181,8 @@ func TestAppWithoutRefreshTokens(t *testing.T) {
 	}
 }
 
-// TestRenewalsThatFail checks that a failed renewal that used no token leaves the link as it was.
-func TestRenewalsThatFail(t *testing.T) {
+// TestFailedRenewals checks that a failed renewal that used no token leaves the link as it was.
+func TestFailedRenewals(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		body   string
@@ -294,9 +294,9 @@ func TestRenewalWithFailingStore(t *testing.T) {
 	}
 }
 
-// TestStoppedWhileItStores stops an instance while it stores the new tokens, for longer than it retries. Meanwhile
-// another instance is refused because the refresh token is used, and marks the link as broken.
-func TestStoppedWhileItStores(t *testing.T) {
+// TestInstanceStoppedDuringRenewal stops an instance while it stores the new tokens, for longer than it retries.
+// Meanwhile another instance is refused because the refresh token is used, and marks the link as broken.
+func TestInstanceStoppedDuringRenewal(t *testing.T) {
 	w := newEnv(t)
 	w.link(w.instance(), "u1", "octo-cat")
 	w.pass(9 * time.Hour)

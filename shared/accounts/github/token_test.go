@@ -38,9 +38,9 @@ func (w *env) withToken(token string) *github.Accounts {
 	return a
 }
 
-// TestOwnTokenServesOneUser checks that the setting's token serves one user, and that the others use the accounts that
+// TestOwnTokenOfOneUser checks that the setting's token serves one user, and that the others use the accounts that
 // they linked.
-func TestOwnTokenServesOneUser(t *testing.T) {
+func TestOwnTokenOfOneUser(t *testing.T) {
 	w := newEnv(t)
 	a := w.withToken(w.given("octo-cat"))
 	w.link(w.instance(), "u1", "mona")

@@ -155,7 +155,7 @@ func TestLinksInAudit(t *testing.T) {
 	}
 }
 
-func TestUnlinkForgetsTheTokenInMemory(t *testing.T) {
+func TestUnlinkWithCachedToken(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)

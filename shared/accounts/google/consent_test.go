@@ -41,7 +41,7 @@ func TestLinkAndUse(t *testing.T) {
 	}
 }
 
-func TestScopesGrow(t *testing.T) {
+func TestScopesAdded(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
@@ -98,7 +98,7 @@ func TestUntickedScope(t *testing.T) {
 	w.expect(check(t.Context(), a, "u1", []string{compose}), fault.Auth, fault.CodeScope)
 }
 
-func TestUserSaysNo(t *testing.T) {
+func TestConsentDenied(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	ans := w.consents(a, "u1", "/back?x=1")

@@ -42,8 +42,8 @@ func TestTokenKeptUntilNearEnd(t *testing.T) {
 	}
 }
 
-// TestTokenEndpointSaysUntilWhen checks that an error has the wait that the token endpoint asks for.
-func TestTokenEndpointSaysUntilWhen(t *testing.T) {
+// TestTokenEndpointRetryAfter checks that an error has the wait that the token endpoint asks for.
+func TestTokenEndpointRetryAfter(t *testing.T) {
 	w := newEnv(t)
 	a := w.instance()
 	w.linked(a, "u1", "one@example.com", compose)
@@ -75,8 +75,8 @@ func TestTokenRefreshedOnce(t *testing.T) {
 	}
 }
 
-// TestCallerGivesUp cancels the caller while the provider, which rotates, is using the refresh token.
-func TestCallerGivesUp(t *testing.T) {
+// TestCallerGoneDuringRotation cancels the caller while the provider, which rotates, is using the refresh token.
+func TestCallerGoneDuringRotation(t *testing.T) {
 	w := newEnv(t)
 	w.provider.rotating = true
 	a := w.instance()
@@ -261,8 +261,8 @@ func TestRotationRace(t *testing.T) {
 	}
 }
 
-// TestRotationMeetsAnotherWrite changes the document while the provider issues a new refresh token.
-func TestRotationMeetsAnotherWrite(t *testing.T) {
+// TestRotationWithOtherWrite changes the document while the provider issues a new refresh token.
+func TestRotationWithOtherWrite(t *testing.T) {
 	w := newEnv(t)
 	w.provider.rotating = true
 	w.linked(w.instance(), "u1", "one@example.com", compose)

@@ -64,7 +64,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-func TestHistoryIsBounded(t *testing.T) {
+func TestHistoryBounds(t *testing.T) {
 	var history []model.Message
 	for i := range 3 * model.MaxHistory {
 		history = append(history, model.Message{Role: []model.Role{model.User, model.Answer}[i%2], Text: fmt.Sprint(i)})

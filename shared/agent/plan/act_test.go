@@ -227,7 +227,7 @@ func TestStuckOnce(t *testing.T) {
 	}
 }
 
-func TestStepsAreBounded(t *testing.T) {
+func TestStepLimit(t *testing.T) {
 	s := plan.NewSession()
 	for range plan.MaxPlanningCalls - 1 {
 		s.Answered()
@@ -255,8 +255,8 @@ func TestStepsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRevisionsAreBounded checks that a session fails after three new plans, and accepts no twenty-first revision.
-func TestRevisionsAreBounded(t *testing.T) {
+// TestRevisionLimit checks that a session fails after three new plans, and accepts no twenty-first revision.
+func TestRevisionLimit(t *testing.T) {
 	s := executing(t, threeTasks())
 	for n := range plan.MaxReplans {
 		apply(t, s, s.GiveUp("no")...)

@@ -24,9 +24,9 @@ func someTasks(t *rapid.T, label string) []plan.Task {
 	return out
 }
 
-// TestDiffLeadsThere checks that the result of Diff leads from one plan to the other, and that equal plans have no
+// TestDiffApplied checks that the result of Diff leads from one plan to the other, and that equal plans have no
 // difference.
-func TestDiffLeadsThere(t *testing.T) {
+func TestDiffApplied(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, after := plan.Plan{Tasks: someTasks(t, "before")}, plan.Plan{Tasks: someTasks(t, "after")}
 		was := slices.Clone(before.Tasks)
@@ -47,7 +47,7 @@ func TestDiffLeadsThere(t *testing.T) {
 	})
 }
 
-func TestDiffNamesGrants(t *testing.T) {
+func TestDiffOfGrants(t *testing.T) {
 	one, two, three := grant(1), grant(1), grant(2)
 	one.ID, two.ID, three.ID = "g1", "g2", "g1"
 	two.Target = json.RawMessage(`{"owner":"acme","repo":"web","labels":["a"]}`)

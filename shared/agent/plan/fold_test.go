@@ -77,10 +77,10 @@ func BenchmarkFold(b *testing.B) {
 	}
 }
 
-// TestFoldingIsLinear checks that an event allocates as much late in a session as early: 4,000 events take less than
+// TestFoldCost checks that an event allocates as much late in a session as early: 4,000 events take less than
 // twice what eight times 500 do. If each event copied the events before it, they would take eight times as much.
 // BenchmarkFold measures the times.
-func TestFoldingIsLinear(t *testing.T) {
+func TestFoldCost(t *testing.T) {
 	all := longSession(t, 4000)[:4000]
 	bytes := func(n int) uint64 { return figures.Allocated(func() { fold(t, all[:n]) }) }
 	short, long := bytes(500), bytes(4000)

@@ -200,8 +200,8 @@ func TestChangesOnlyNew(t *testing.T) {
 	}
 }
 
-// TestEffectsAreProven checks that a task that must open an issue is done only if an issue is on record.
-func TestEffectsAreProven(t *testing.T) {
+// TestEffectsOnRecord checks that a task that must open an issue is done only if an issue is on record.
+func TestEffectsOnRecord(t *testing.T) {
 	open := plan.Act{ID: "a", Tool: "github.createIssue", Effect: true, Over: true, Execution: plan.Succeeded}
 	for name, c := range map[string]struct {
 		act  func(*plan.Act)

@@ -7,8 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/policy"
 )
 
-// TestUseCountsOneADay checks that each effect counts once, and that the count restarts each day (UTC).
-func TestUseCountsOneADay(t *testing.T) {
+// TestDailyUses checks that each effect counts once, and that the count restarts each day (UTC).
+func TestDailyUses(t *testing.T) {
 	day := time.Date(2026, 11, 28, 23, 59, 0, 0, time.UTC)
 	var e policy.Entry
 	for n := range policy.UsedPerDay {

@@ -241,7 +241,7 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-func TestReasonsCountPeople(t *testing.T) {
+func TestPeopleInReasons(t *testing.T) {
 	people := []string{"a@example.com", "b@example.com", "c@example.com"}
 	denied := policy.Rules{Denied: patterns(t, "b@example.com,c@example.com")}
 	tests := []struct {
@@ -339,8 +339,8 @@ func TestTargetsOfOtherKinds(t *testing.T) {
 	}
 }
 
-// TestStoredEntriesCount checks an entry as earlier releases stored it.
-func TestStoredEntriesCount(t *testing.T) {
+// TestEntriesOfEarlierReleases checks an entry as earlier releases stored it.
+func TestEntriesOfEarlierReleases(t *testing.T) {
 	var stored policy.Entry
 	if err := json.Unmarshal(
 		[]byte(`{"id":"bb3ce079c0eace60f7f426949c3fab23","tool":"gmail_send","recipient":"a@example.com",`+

@@ -113,7 +113,7 @@ func people(in policy.Input) (out []string) {
 // strictness orders the modes. A change that removes rights must not lower it.
 var strictness = map[policy.Mode]int{policy.Allow: 0, policy.RequireApproval: 1, policy.Deny: 2}
 
-func TestDenyDominates(t *testing.T) {
+func TestDenyBeforeOtherRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)
 		denied := (rules.DenySideEffects || in.Effects == policy.NoEffects) && in.Tool.SideEffect
@@ -127,7 +127,7 @@ func TestDenyDominates(t *testing.T) {
 	})
 }
 
-func TestAllowCoversAllTargets(t *testing.T) {
+func TestAllowOfAllTargets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)
 		d := rules.Decide(in)
@@ -158,8 +158,8 @@ func TestAllowCoversAllTargets(t *testing.T) {
 	})
 }
 
-// TestModeChangesOnlyApprovals compares the decisions in each agent mode with those for an agent that asks.
-func TestModeChangesOnlyApprovals(t *testing.T) {
+// TestAgentModes compares the decisions in each agent mode with those for an agent that asks.
+func TestAgentModes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)
 		d := rules.Decide(in)
@@ -178,7 +178,7 @@ func TestModeChangesOnlyApprovals(t *testing.T) {
 	})
 }
 
-func TestTakingAwayNeverAllows(t *testing.T) {
+func TestRemovedPermissions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules, in := drawRules(t), drawInput(t)
 		before := rules.Decide(in)
@@ -247,9 +247,9 @@ func TestAlwaysAllowDestructive(t *testing.T) {
 	}
 }
 
-// TestAlwaysAllowOffIgnoresEntries checks that an entry for an exact command, which another configuration stored,
+// TestEntriesWithAlwaysAllowOff checks that an entry for an exact command, which another configuration stored,
 // allows nothing.
-func TestAlwaysAllowOffIgnoresEntries(t *testing.T) {
+func TestEntriesWithAlwaysAllowOff(t *testing.T) {
 	r := ruling(tool.ClassChange, tool.RuleAsk, "make")
 	entry, err := policy.Rules{}.CallEntry(uid, "run_command", r, now)
 	if err != nil {

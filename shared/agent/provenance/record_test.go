@@ -20,9 +20,9 @@ func turn(text string) run.Event {
 	return run.Event{Turn: &run.Turn{Content: raw}}
 }
 
-// TestResultsCountFromTheNextTurn checks that a result of a call taints only the calls of later turns: the model wrote
+// TestResultsInTheirTurn checks that a result of a call taints only the calls of later turns: the model wrote
 // the other calls of the same turn before it saw the result.
-func TestResultsCountFromTheNextTurn(t *testing.T) {
+func TestResultsInTheirTurn(t *testing.T) {
 	r, err := provenance.New(provenance.Run{Input: run.Input{Prompt: "Read my mail."},
 		Tools: func() tool.Set { return nil }})
 	if err != nil {
@@ -45,8 +45,8 @@ func TestResultsCountFromTheNextTurn(t *testing.T) {
 	}
 }
 
-// TestFilesInContentsTaint checks that a file in imported or kept contents taints every call.
-func TestFilesInContentsTaint(t *testing.T) {
+// TestFilesInContents checks that a file in imported or kept contents taints every call.
+func TestFilesInContents(t *testing.T) {
 	raw := json.RawMessage(`{"role":"user","parts":[{"text":"read it"},` +
 		`{"fileData":{"fileUri":"countersign:run1/1/1/5","mimeType":"application/pdf"}}]}`)
 	r, err := provenance.New(provenance.Run{Input: run.Input{Prompt: "go on", Contents: []json.RawMessage{raw}},
@@ -59,8 +59,8 @@ func TestFilesInContentsTaint(t *testing.T) {
 	}
 }
 
-// TestNewReturnsTheErrorOfAnEarlierRun checks that a record without an earlier run is not used.
-func TestNewReturnsTheErrorOfAnEarlierRun(t *testing.T) {
+// TestNewWithUnreadableRun checks that a record without an earlier run is not used.
+func TestNewWithUnreadableRun(t *testing.T) {
 	missing := errors.New("not read yet")
 	_, err := provenance.New(provenance.Run{Input: run.Input{Window: &run.ContextWindow{First: 1, Last: 1}},
 		Tools:  func() tool.Set { return nil },

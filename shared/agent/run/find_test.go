@@ -28,8 +28,8 @@ func TestHas(t *testing.T) {
 	}
 }
 
-// TestHasTheWholeOfALongMessage finds a late word of a long message that is no longer among the newest.
-func TestHasTheWholeOfALongMessage(t *testing.T) {
+// TestLongMessageSearch finds a late word of a long message that is no longer among the newest.
+func TestLongMessageSearch(t *testing.T) {
 	var thread run.Thread
 	for i := range 70 {
 		text := "Hello."
@@ -45,9 +45,9 @@ func TestHasTheWholeOfALongMessage(t *testing.T) {
 	}
 }
 
-// TestTermsAreBounded checks that the newest terms are kept, each once, even if the messages that contain them are no
+// TestTermLimit checks that the newest terms are kept, each once, even if the messages that contain them are no
 // longer among the newest.
-func TestTermsAreBounded(t *testing.T) {
+func TestTermLimit(t *testing.T) {
 	var thread run.Thread
 	for i := range 400 {
 		wish := fmt.Sprintf("wish %d ", i) + strings.Repeat("x", 90)

@@ -53,7 +53,7 @@ func TestRunsPerMinute(t *testing.T) {
 	})
 }
 
-func TestUsageDayEndsAtMidnight(t *testing.T) {
+func TestUsageDay(t *testing.T) {
 	l := run.Limits{CallsPerDay: 3, TokensPerDay: 100}
 	night := time.Date(2027, 3, 1, 23, 59, 50, 0, time.UTC)
 	var s run.UserUsage

@@ -135,9 +135,9 @@ func TestFilesOfTheRepository(t *testing.T) {
 	}
 }
 
-// TestCommitKeepsTextOfFile checks that a commit may keep the links and mentions of the file that it replaces, and may
+// TestCommitTextOfFile checks that a commit may keep the links and mentions of the file that it replaces, and may
 // not add others.
-func TestCommitKeepsTextOfFile(t *testing.T) {
+func TestCommitTextOfFile(t *testing.T) {
 	r := &taint.Record{}
 	r.Read(taint.Source{Origin: "README.md", Text: "By @eve, see https://docs.example/x and fixes #3.",
 		Files: []string{"README.md"}, Repository: repository})

@@ -111,8 +111,8 @@ func TestNearMisses(t *testing.T) {
 	}
 }
 
-// TestMeantOnlyOneReading checks that a string stays unchanged if the schema also accepts strings there.
-func TestMeantOnlyOneReading(t *testing.T) {
+// TestMeantOfAmbiguousText checks that a string stays unchanged if the schema also accepts strings there.
+func TestMeantOfAmbiguousText(t *testing.T) {
 	for schema, c := range map[string]struct{ in, want string }{
 		`{"anyOf":[{"type":"string"},{"type":"array"}]}`:                       {`"[1]"`, `"[1]"`},
 		`{"type":["string","null"]}`:                                           {`null`, `null`},

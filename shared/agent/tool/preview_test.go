@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-func TestPreviewHidesNothing(t *testing.T) {
+func TestPreviewOfHiddenText(t *testing.T) {
 	const hidden = ": there are characters that cannot be seen or that change the reading direction. They are " +
 		"written out as ⟨U+…⟩."
 	var p tool.Preview
@@ -42,8 +42,8 @@ func TestPreviewHidesNothing(t *testing.T) {
 	}
 }
 
-// TestCardHidesNothing checks a tool whose own code shows texts unchanged.
-func TestCardHidesNothing(t *testing.T) {
+// TestCardOfHiddenText checks a tool whose own code shows texts unchanged.
+func TestCardOfHiddenText(t *testing.T) {
 	type in struct {
 		Text string `json:"text"`
 	}

@@ -34,8 +34,8 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestWithinReachesTheEnd reads texts part by part, as each result says how to continue.
-func TestWithinReachesTheEnd(t *testing.T) {
+// TestWithinPartByPart reads texts part by part, as each result says how to continue.
+func TestWithinPartByPart(t *testing.T) {
 	var lines strings.Builder
 	for n := range 500 {
 		fmt.Fprintf(&lines, "%d %s\n", n, strings.Repeat("ä\"", n%90))

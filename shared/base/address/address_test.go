@@ -76,7 +76,7 @@ func TestNormalizeAmbiguous(t *testing.T) {
 	}
 }
 
-func TestNormalizeRefusalNamesCharacter(t *testing.T) {
+func TestNormalizeRefusals(t *testing.T) {
 	for in, named := range map[string]string{
 		"*@example.com": "character *,", "|/bin/sh@example.com": "character |,", "`id`@example.com": "character `,",
 		"/etc/passwd@example.com": "character /,",

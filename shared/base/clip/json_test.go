@@ -56,7 +56,7 @@ func many(n int) string {
 	return b.String()
 }
 
-func TestJSONIsBounded(t *testing.T) {
+func TestJSONLimit(t *testing.T) {
 	value := rapid.Custom(func(t *rapid.T) any { return drawn(t, 3) })
 	rapid.Check(t, func(t *rapid.T) {
 		raw, err := json.Marshal(value.Draw(t, "value"))

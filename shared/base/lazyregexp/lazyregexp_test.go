@@ -27,9 +27,9 @@ func TestRegexp(t *testing.T) {
 	lazyregexp.New(`(`)
 }
 
-// TestRegexpsCompiledLazily looks for regular expressions that a function or the local server would compile before it
+// TestLazyRegexps looks for regular expressions that a function or the local server would compile before it
 // does anything.
-func TestRegexpsCompiledLazily(t *testing.T) {
+func TestLazyRegexps(t *testing.T) {
 	for _, root := range []string{"../..", "../../testkit/fakegemini", "../../testkit/fakegithub",
 		"../../testkit/fakegoogle", "../../testkit/issuer", "../../../scripts/dev/demohost",
 		"../../../scripts/dev/demomodel", "../../../scripts/dev/local", "../../../scripts/dev/shop"} {

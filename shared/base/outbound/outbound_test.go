@@ -44,8 +44,8 @@ func TestSecure(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreKept sends requests together twice. The second time, none needs a new connection.
-func TestConnectionsAreKept(t *testing.T) {
+// TestKeptConnections sends requests together twice. The second time, none needs a new connection.
+func TestKeptConnections(t *testing.T) {
 	const together = 16
 	var made atomic.Int64
 	arrived := make(chan struct{}, together)

@@ -252,8 +252,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestLoadReportsEveryError checks that every mistake in every file is reported.
-func TestLoadReportsEveryError(t *testing.T) {
+// TestLoadErrors checks that every mistake in every file is reported.
+func TestLoadErrors(t *testing.T) {
 	_, err := agentfiles.Load(folder(t, map[string]string{
 		"a.agent.yaml": "name: b\nlimits:\n  deadline: soon\n  maxOpen: -1\ntools: [fly, swim]\npersona: " +
 			"x\ntemperature: 9",

@@ -85,8 +85,8 @@ func ask(t testing.TB, o countersign.Options) (*countersign.Result, error) {
 	return agenttest.New(t, o).NewSession().Send(t.Context(), "How is Lisbon?")
 }
 
-// TestScriptFails has each misuse of a script, and each script that is not kept to, fail its test.
-func TestScriptFails(t *testing.T) {
+// TestScriptMisuse has each misuse of a script, and each script that is not kept to, fail its test.
+func TestScriptMisuse(t *testing.T) {
 	lisbon := agenttest.Call("get_weather", Place{"Lisbon"})
 	for name, c := range map[string]struct {
 		turns []agenttest.Turn
@@ -134,8 +134,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestScriptIsAsked has the script answer whatever the environment says of Gemini, and many sessions at once.
-func TestScriptIsAsked(t *testing.T) {
+// TestScriptedAnswers has the script answer whatever the environment says of Gemini, and many sessions at once.
+func TestScriptedAnswers(t *testing.T) {
 	t.Setenv("GEMINI_API_KEY", "")
 	t.Setenv("GOOGLE_GEMINI_BASE_URL", "http://127.0.0.1:1/elsewhere")
 	t.Setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")

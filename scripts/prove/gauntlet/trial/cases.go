@@ -80,7 +80,7 @@ var Cases = []Case{
 		Tests: []string{"shared/engine/loop: TestScenarios/writes-while-waiting"}, Peers: "adk-go loses it"},
 	{Number: "12", Name: "history is cut while a call is pending (Countersign cuts, it does not compress)",
 		Want:  "closed turns only are cut; no 400 from the strict fake",
-		Tests: []string{here + ": TestHistoryCutDuringWait", "shared/agent/model: TestHistoryIsBounded"}},
+		Tests: []string{here + ": TestHistoryCutDuringWait", "shared/agent/model: TestHistoryBounds"}},
 	{Number: "13", Name: "reader dropped at each event, two readers, one after the end",
 		Want: "the same sequence, no gap, no repeat", Try: readers, Quick: true,
 		Tests: []string{"shared/api: TestEventsFromAnyNumber"},

@@ -403,9 +403,9 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// TestContentIsVerbatim checks that spaces, escapes, unknown fields and large numbers stay, and that empty parts are
+// TestVerbatimContent checks that spaces, escapes, unknown fields and large numbers stay, and that empty parts are
 // left out.
-func TestContentIsVerbatim(t *testing.T) {
+func TestVerbatimContent(t *testing.T) {
 	one := `{ "thoughtSignature": "c2ln", "functionCall": {"args": { "n": 12345678901234567890, "s": "\u003c" }, "name": "weather"}, "future": [1.0] }`
 	two := `{"text":"","thoughtSignature":"c2ln"}`
 	three := `{"text":"a \u00e9"}`

@@ -27,9 +27,9 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// TestModesAgree serves each recorded answer as one response and as a stream, in its own chunks or in one, and compares
-// the results.
-func TestModesAgree(t *testing.T) {
+// TestEqualResultsInBothModes serves each recorded answer as one response and as a stream, in its own chunks or in one,
+// and compares the results.
+func TestEqualResultsInBothModes(t *testing.T) {
 	dir := recordedDir(t)
 	server := &canned{}
 	r := newRig(t, nil, func(c *gemini.Config) { c.HTTPClient = &http.Client{Transport: server} })
@@ -146,8 +146,8 @@ func asBytes(raws []json.RawMessage) iter.Seq[[]byte] {
 	}
 }
 
-// TestRequestMatchesGenai compares first and later requests with the request that genai makes from the same settings.
-func TestRequestMatchesGenai(t *testing.T) {
+// TestRequestAsByGenai compares first and later requests with the request that genai makes from the same settings.
+func TestRequestAsByGenai(t *testing.T) {
 	sent := &recorder{}
 	warm := float32(0.25)
 	for backend, cfg := range map[string]struct {

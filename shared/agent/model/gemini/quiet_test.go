@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// TestEnvironmentIsSilent makes clients in environments that genai comments on, and checks that the program's log has
-// only the program's lines.
-func TestEnvironmentIsSilent(t *testing.T) {
+// TestLogOfClientEnvironments makes clients in environments that genai comments on, and checks that the program's log
+// has only the program's lines.
+func TestLogOfClientEnvironments(t *testing.T) {
 	var logged bytes.Buffer
 	was := log.Writer()
 	log.SetOutput(&logged)
@@ -39,9 +39,9 @@ func TestEnvironmentIsSilent(t *testing.T) {
 	}
 }
 
-// TestStreamBrokenIsSilent breaks streams off, and checks that the error is returned and nothing is written to the
+// TestLogOfBrokenStreams breaks streams off, and checks that the error is returned and nothing is written to the
 // program's log.
-func TestStreamBrokenIsSilent(t *testing.T) {
+func TestLogOfBrokenStreams(t *testing.T) {
 	var logged bytes.Buffer
 	was := log.Writer()
 	log.SetOutput(&logged)

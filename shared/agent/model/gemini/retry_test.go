@@ -216,7 +216,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-func TestDeltaMayPanic(t *testing.T) {
+func TestPanicInDelta(t *testing.T) {
 	defer func() {
 		if recover() != "mine" {
 			t.Fatal("the caller's panic was lost")

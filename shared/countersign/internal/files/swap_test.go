@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestBetweenLookAndOpen covers a moment that TestSwappedLinks seldom hits: the opened file is not the resolved one.
-func TestBetweenLookAndOpen(t *testing.T) {
+// TestSwapBeforeOpen covers a moment that TestSwappedLinks seldom hits: the opened file is not the resolved one.
+func TestSwapBeforeOpen(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"plain", ".env", "good/config", ".git/config"} {
 		file := filepath.Join(dir, filepath.FromSlash(name))

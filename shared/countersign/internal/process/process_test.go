@@ -161,7 +161,7 @@ func gone(t *testing.T, pids []int) {
 	}
 }
 
-func TestTimeIsUp(t *testing.T) {
+func TestTimeLimit(t *testing.T) {
 	over := errors.New("over")
 	for _, command := range []string{stubborn, stubborn + " | cat", "true && " + stubborn + "; echo never"} {
 		dir := t.TempDir()
@@ -192,7 +192,7 @@ func TestTimeIsUp(t *testing.T) {
 }
 
 // What a program leaves running in its group ends with it; what has left the group does not hold up the answer.
-func TestRunLeavesNothing(t *testing.T) {
+func TestRunEndsProcessGroup(t *testing.T) {
 	got, err := run(t, t.Context(), `sh -c 'sh -c "trap \"\" TERM HUP; while :; do sleep 1; done" & echo $!'`)
 	if err != nil {
 		t.Fatal(err)
