@@ -158,7 +158,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestForeignIsMissing(t *testing.T) {
+func TestRunOfOtherUser(t *testing.T) {
 	w := newEnv(t)
 	w.wants("ten")
 	a := w.send("POST", "/api/agent/run", "ana", `{"prompt":"mail bob"}`)

@@ -25,9 +25,9 @@ func (w *env) begins(uid, prompt string) (thread, runID string) {
 	return a.at("threadId"), a.at("runId")
 }
 
-// TestThreadsAreFound searches conversations over HTTP by words, state and time. Another user's conversations are never
+// TestThreadSearch searches conversations over HTTP by words, state and time. Another user's conversations are never
 // found.
-func TestThreadsAreFound(t *testing.T) {
+func TestThreadSearch(t *testing.T) {
 	w := newEnv(t)
 	names := map[string]string{} // thread IDs to names
 	begins := func(name, uid, prompt string) (runID string) {
@@ -97,8 +97,8 @@ func TestThreadsAreFound(t *testing.T) {
 	}
 }
 
-// TestThreadsAreFoundAsPeopleType searches over HTTP with other letters, quotes and hyphens than a conversation has.
-func TestThreadsAreFoundAsPeopleType(t *testing.T) {
+// TestThreadSearchSpellings searches over HTTP with other letters, quotes and hyphens than a conversation has.
+func TestThreadSearchSpellings(t *testing.T) {
 	w := newEnv(t)
 	for prompt, queries := range map[string][]string{
 		"Straßenliste für Łukasz und Søren": {"strassenliste", "STRASSENLISTE", "lukasz", "Soren FUR"},
@@ -124,8 +124,8 @@ func TestThreadsAreFoundAsPeopleType(t *testing.T) {
 	}
 }
 
-// TestThreadsAreFoundByComment searches for words beside a decision.
-func TestThreadsAreFoundByComment(t *testing.T) {
+// TestThreadSearchComments searches for words beside a decision.
+func TestThreadSearchComments(t *testing.T) {
 	w := newEnv(t)
 	w.asks("At ten.")
 	id, runID := w.begins("ana", "Write to Bob")
@@ -144,8 +144,8 @@ func TestThreadsAreFoundByComment(t *testing.T) {
 	}
 }
 
-// TestThreadsAreNotFound sends invalid searches and checks that the error names the parameter.
-func TestThreadsAreNotFound(t *testing.T) {
+// TestThreadSearchRefused sends invalid searches and checks that the error names the parameter.
+func TestThreadSearchRefused(t *testing.T) {
 	w := newEnv(t)
 	for query, field := range map[string]string{
 		"state=open": "state", "state=WAITING": "state", "from=yesterday": "from", "to=2026-03-02": "to",

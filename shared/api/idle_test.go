@@ -96,9 +96,9 @@ func (w *idle) request(ctx context.Context, method, runID string, header ...stri
 	return &request{Request: req, w: rec, uid: "ana", api: w.API}, rec
 }
 
-// TestIdleStreamsCostNothing checks that streams of waiting runs read nothing and make no preview, however long they
+// TestIdleStreamCost checks that streams of waiting runs read nothing and make no preview, however long they
 // wait, and that they send new events at once.
-func TestIdleStreamsCostNothing(t *testing.T) {
+func TestIdleStreamCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newIdle(t)
 		v := w.awaits(strings.Repeat("a large mail, ", 10<<10), strings.Repeat("and another, ", 10<<10))
@@ -201,9 +201,9 @@ func (w *idle) approve(v *run.View, action int) *run.View {
 	return v
 }
 
-// TestWaitsAgain checks that a wait ends when the run waits for the user again, even after one of its calls was
-// approved.
-func TestWaitsAgain(t *testing.T) {
+// TestWaitForNextApproval checks that a wait ends when the run waits for the user again, even after one of its calls
+// was approved.
+func TestWaitForNextApproval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newIdle(t)
 		v := w.awaits("one", "two")
@@ -220,9 +220,9 @@ func TestWaitsAgain(t *testing.T) {
 	})
 }
 
-// TestRunAnswersHaveTheirApprovals checks that every answer with a run lists the waiting approvals, even while another
+// TestApprovalsInRunAnswers checks that every answer with a run lists the waiting approvals, even while another
 // action of the run is in progress, and that an ended run lists none.
-func TestRunAnswersHaveTheirApprovals(t *testing.T) {
+func TestApprovalsInRunAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newIdle(t)
 		post := func() *request {
@@ -264,9 +264,9 @@ func TestRunAnswersHaveTheirApprovals(t *testing.T) {
 	})
 }
 
-// TestRunIsHandedOn checks that POST /run hands its run to another process when the client's time is up, and answers
+// TestRunHandedOn checks that POST /run hands its run to another process when the client's time is up, and answers
 // 202 with a body as in seed 000.
-func TestRunIsHandedOn(t *testing.T) {
+func TestRunHandedOn(t *testing.T) {
 	for prefer, want := range map[string]struct {
 		took   time.Duration
 		status run.Status
@@ -306,8 +306,8 @@ func TestRunIsHandedOn(t *testing.T) {
 	}
 }
 
-// TestWaitEndsWithItsClient checks that a wait ends when the client disconnects.
-func TestWaitEndsWithItsClient(t *testing.T) {
+// TestWaitOfDisconnectedClient checks that a wait ends when the client disconnects.
+func TestWaitOfDisconnectedClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newIdle(t)
 		v := w.awaits("one")
@@ -325,8 +325,8 @@ func TestWaitEndsWithItsClient(t *testing.T) {
 	})
 }
 
-// TestOneUserHoldsAQuarter checks that one user's streams and waits leave room for other users.
-func TestOneUserHoldsAQuarter(t *testing.T) {
+// TestStreamsPerUser checks that one user's streams and waits leave room for other users.
+func TestStreamsPerUser(t *testing.T) {
 	var h holders
 	var leave []func()
 	for i := range 4 {

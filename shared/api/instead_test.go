@@ -91,8 +91,8 @@ func TestCorrection(t *testing.T) {
 	}
 }
 
-// TestCorrectionOfWhatWasDecided decides the earlier card before the newer one.
-func TestCorrectionOfWhatWasDecided(t *testing.T) {
+// TestCorrectionAfterDecision decides the earlier card before the newer one.
+func TestCorrectionAfterDecision(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, more string
 		status       int
@@ -160,8 +160,8 @@ func TestUndoneCorrection(t *testing.T) {
 	}
 }
 
-// TestCorrectionNamesOnlyItsOwn checks that an approval cannot reject cards that its own card does not name.
-func TestCorrectionNamesOnlyItsOwn(t *testing.T) {
+// TestCorrectionOfForeignCard checks that an approval cannot reject cards that its own card does not name.
+func TestCorrectionOfForeignCard(t *testing.T) {
 	w := newEnv(t)
 	other, _, _ := w.askedIn("", "ten")
 	first, thread, _ := w.askedIn("", "ten")
@@ -191,9 +191,9 @@ func TestCorrectionNamesOnlyItsOwn(t *testing.T) {
 	}
 }
 
-// TestASecondYesThatSaysMore repeats a decision with something that the first did not say. The answer is a conflict,
+// TestRepeatedDecisionWithMore repeats a decision with something that the first did not say. The answer is a conflict,
 // because the addition has no effect. The exact repetition gets the first outcome.
-func TestASecondYesThatSaysMore(t *testing.T) {
+func TestRepeatedDecisionWithMore(t *testing.T) {
 	w := newEnv(t)
 	first, thread, _ := w.askedIn("", "ten")
 	second, _, _ := w.askedIn(thread, "eleven")

@@ -65,9 +65,9 @@ func (w *env) lines(body io.Reader, from int64) (all []keptLine, printed []byte)
 	}
 }
 
-// TestKeptOutputIsStreamedAndStays streams a run while its call prints, and reads the output again later: in whole and
+// TestKeptOutput streams a run while its call prints, and reads the output again later: in whole and
 // in part, through the events and as bytes.
-func TestKeptOutputIsStreamedAndStays(t *testing.T) {
+func TestKeptOutput(t *testing.T) {
 	w := newEnv(t)
 	const text = "one \x1b[31m\x00\xff\ntwo CANARY\n"
 	w.works(tool.NotRequired, func(_ context.Context, c tool.Call) {
@@ -160,9 +160,9 @@ func TestOutputOfOthers(t *testing.T) {
 	}
 }
 
-// TestOutputIsFollowed reads the output of a call before, during and after its execution in another process: live,
+// TestOutputOfOtherProcess reads the output of a call before, during and after its execution in another process: live,
 // through the events and as bytes. A cancellation and a decision do not conflict with writes of the output.
-func TestOutputIsFollowed(t *testing.T) {
+func TestOutputOfOtherProcess(t *testing.T) {
 	w := newEnv(t)
 	steps := make(chan string)
 	w.works(tool.Required, func(_ context.Context, c tool.Call) {
@@ -233,8 +233,8 @@ func TestOutputIsFollowed(t *testing.T) {
 	}
 }
 
-// TestKeptOutputIsBounded prints 2 MiB and checks that 1 MiB is stored, ending with a note.
-func TestKeptOutputIsBounded(t *testing.T) {
+// TestKeptOutputLimit prints 2 MiB and checks that 1 MiB is stored, ending with a note.
+func TestKeptOutputLimit(t *testing.T) {
 	w := newEnv(t)
 	all := []byte(strings.Repeat("0123456789abcdef", 1<<17))
 	w.works(tool.NotRequired, func(_ context.Context, c tool.Call) {

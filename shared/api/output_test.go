@@ -92,9 +92,9 @@ func printed(t *testing.T, lines []streamed) (texts []string, pieces int) {
 	return texts, pieces
 }
 
-// TestOutputIsStreamed has two actions print in pieces. A reader gets each action's text unchanged and in order,
+// TestStreamedOutput has two actions print in pieces. A reader gets each action's text unchanged and in order,
 // including hidden characters and split characters. The text is in no document and no log.
-func TestOutputIsStreamed(t *testing.T) {
+func TestStreamedOutput(t *testing.T) {
 	w := newEnv(t)
 	w.prints(func(name string, out io.Writer) {
 		for _, piece := range []string{name + " CANARY one\x1b[31m\u202e\n", "two \xc3", "\xa9\x00", "three \xff\n"} {
@@ -120,9 +120,9 @@ func TestOutputIsStreamed(t *testing.T) {
 	}
 }
 
-// TestOutputIsBounded has a tool print a megabyte, at once and byte by byte, split in the middle of a character at both
+// TestOutputLimit has a tool print a megabyte, at once and byte by byte, split in the middle of a character at both
 // ends. The reader gets the first 64 KiB in a few pieces, and a note.
-func TestOutputIsBounded(t *testing.T) {
+func TestOutputLimit(t *testing.T) {
 	for _, size := range []int{1 << 20, 1} {
 		w := newEnv(t)
 		w.prints(func(_ string, out io.Writer) {

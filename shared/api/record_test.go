@@ -100,9 +100,9 @@ func (w *env) stored(id string) (r run.Run) {
 	return r
 }
 
-// TestDeletedContentCannotBeGuessed compares the hashes that remain after a deletion with every hash that can be
+// TestDeletedContentHashes compares the hashes that remain after a deletion with every hash that can be
 // computed from the e-mail.
-func TestDeletedContentCannotBeGuessed(t *testing.T) {
+func TestDeletedContentHashes(t *testing.T) {
 	w := newEnv(t)
 	r := w.mailed("Oncology appointment")
 	before := w.stored(r.at("runId"))

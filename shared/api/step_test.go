@@ -52,8 +52,8 @@ func (w *env) steps() {
 		}})
 }
 
-// TestStepsAreShown checks steps with each outcome: the run, its events and a stream show the same step.
-func TestStepsAreShown(t *testing.T) {
+// TestStepsOfEachOutcome checks steps with each outcome: the run, its events and a stream show the same step.
+func TestStepsOfEachOutcome(t *testing.T) {
 	for name, c := range map[string]struct {
 		args     stepArgs
 		decision string

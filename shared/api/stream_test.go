@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// TestPingsFillSilence checks the pings: none before the first line, one in every 15 seconds of silence, and none after
+// TestPingsInSilence checks the pings: none before the first line, one in every 15 seconds of silence, and none after
 // they are stopped.
-func TestPingsFillSilence(t *testing.T) {
+func TestPingsInSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := httptest.NewRecorder()
 		out := &jsonStream{w: rec, format: ndjson}
@@ -47,8 +47,8 @@ func said(n *jsonStream, rec *httptest.ResponseRecorder) string {
 	return rec.Body.String()
 }
 
-// TestPingsDoNotInterrupt checks that a stream that keeps sending lines gets no pings.
-func TestPingsDoNotInterrupt(t *testing.T) {
+// TestPingsOfBusyStream checks that a stream that keeps sending lines gets no pings.
+func TestPingsOfBusyStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := httptest.NewRecorder()
 		out := &jsonStream{w: rec, format: ndjson}
@@ -91,9 +91,9 @@ func TestStreamClientGone(t *testing.T) {
 	}
 }
 
-// TestStreamsEndWithTheirTime approves a card in each client's protocol while no process advances the run. The stream
+// TestStreamsPastDeadline approves a card in each client's protocol while no process advances the run. The stream
 // ends with an error when the request's time is up.
-func TestStreamsEndWithTheirTime(t *testing.T) {
+func TestStreamsPastDeadline(t *testing.T) {
 	for name, c := range map[string]struct {
 		handle func(*request) (any, error)
 		body   string // the body for an approval ID and the hash of its arguments

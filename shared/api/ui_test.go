@@ -75,8 +75,8 @@ func moving(w *env) *env {
 
 const uiPath = "/api/agent/ui"
 
-// TestUIBindsAYes checks that an approval counts only for the bytes that were shown, only for their user, and once.
-func TestUIBindsAYes(t *testing.T) {
+// TestUIApprovalBytes checks that an approval counts only for the bytes that were shown, only for their user, and once.
+func TestUIApprovalBytes(t *testing.T) {
 	w := moving(newEnv(t))
 	w.wants("x")
 	ids := asked(t, w.send("POST", uiPath, "ana", says("c", "m1", "mail bob")))
@@ -117,9 +117,9 @@ func TestUIBindsAYes(t *testing.T) {
 	}
 }
 
-// TestUITakesAnEarlierYes has the user write another message while a card waits, and then approve the card. useChat
+// TestUIApprovalAfterMessage has the user write another message while a card waits, and then approve the card. useChat
 // sends that answer only with the next message. It counts once, only for its own user and hash.
-func TestUITakesAnEarlierYes(t *testing.T) {
+func TestUIApprovalAfterMessage(t *testing.T) {
 	w := newEnv(t)
 	w.asks("x")
 	w.model.Then(script.Turn{Text: "Hello."}, script.Turn{Text: "Hello."}, script.Turn{Text: "Hello."},
@@ -247,8 +247,8 @@ func TestUIUndoWindow(t *testing.T) {
 	}
 }
 
-// TestUIHoldsALimit checks that the general limits apply although unknown fields are ignored.
-func TestUIHoldsALimit(t *testing.T) {
+// TestUILimits checks that the general limits apply although unknown fields are ignored.
+func TestUILimits(t *testing.T) {
 	w := newEnv(t)
 	for body, status := range map[string]int{
 		`{"id":"c","id":"d","messages":[]}`: 400,
@@ -266,8 +266,8 @@ func TestUIHoldsALimit(t *testing.T) {
 	}
 }
 
-// TestUIEndsInAnError checks that the error of a failed run is sent as a chunk.
-func TestUIEndsInAnError(t *testing.T) {
+// TestUIRunError checks that the error of a failed run is sent as a chunk.
+func TestUIRunError(t *testing.T) {
 	w := newEnv(t)
 	w.model.Then(script.Turn{Err: fault.New(fault.Model, "broken", "The model is broken.")})
 	all := chunks(t, w.send("POST", uiPath, "ana", says("c", "m1", "hello")))

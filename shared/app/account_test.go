@@ -294,9 +294,9 @@ func forgetPlace(v any) {
 	}
 }
 
-// TestEditDropsHTML checks that an edited e-mail has no HTML version. Most e-mail programs show the HTML, so its reader
-// would not see the edit.
-func TestEditDropsHTML(t *testing.T) {
+// TestHTMLOfEditedMail checks that an edited e-mail has no HTML version. Most e-mail programs show the HTML, so its
+// reader would not see the edit.
+func TestHTMLOfEditedMail(t *testing.T) {
 	for name, c := range map[string]struct{ change, html string }{
 		"the text":     {`"body":"new"`, ""},
 		"both":         {`"body":"new","htmlBody":"<p>new"`, "<p>new"},

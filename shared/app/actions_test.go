@@ -126,9 +126,9 @@ func withActions(t *testing.T, e *endpoint, settings ...string) *proved {
 	return &proved{w, t}
 }
 
-// TestAnApprovedActionWaitsForABusyEndpoint checks over HTTP that an approved action is not tried again before the time
+// TestApprovedActionAtBusyEndpoint checks over HTTP that an approved action is not tried again before the time
 // that its endpoint asked for, says until when it waits, and then goes on by itself.
-func TestAnApprovedActionWaitsForABusyEndpoint(t *testing.T) {
+func TestApprovedActionAtBusyEndpoint(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
 	w.SetModel(testkit.Wants("action_cart_add", json.RawMessage(`{"id":"mug"}`)))

@@ -80,9 +80,9 @@ func TestGrantOfReplies(t *testing.T) {
 	}
 }
 
-// TestSessionWaitsForChecks has the sweep continue a session whose checks end, and not before. Another session is
+// TestChecksAwaitedBySession has the sweep continue a session whose checks end, and not before. Another session is
 // cancelled while it waits.
-func TestSessionWaitsForChecks(t *testing.T) {
+func TestChecksAwaitedBySession(t *testing.T) {
 	w, forward := deployTimed(t)
 	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
 		Files: map[string]string{"README.md": "A site."}, Branches: map[string]string{"fix": "b"}})

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/registry"
 )
 
-// TestAgentsAreConfigured checks that the configuration applies to the built-in agents.
-func TestAgentsAreConfigured(t *testing.T) {
+// TestAgentConfiguration checks that the configuration applies to the built-in agents.
+func TestAgentConfiguration(t *testing.T) {
 	w := deploy(t, "PERSONA=You are Max.", "MAX_MODEL_CALLS=7", "CHAT_MAX_MODEL_CALLS=9", "RUN_DEADLINE=48h",
 		"APPROVAL_TTL=2h", "REJECT_OUTCOME=failed", "MAX_OPEN_APPROVALS=4", "MAX_APPROVALS_PER_DAY=5",
 		"PLAN_MAX_ASKS=6", "PLAN_MAX_MODEL_CALLS=70", "PLAN_MAX_DEADLINE=8h", "FUNCTION_TIMEOUT=60s")

@@ -43,9 +43,9 @@ func (w *proved) mailsBob(body string, calls ...fakegemini.Call) testkit.Answer 
 	return w.call("POST", "/api/agent/run", `{"prompt":"Look around, and tell bob@example.com that I am well."}`)
 }
 
-// TestAlwaysAllowNotForLinks checks that an always-allowed e-mail waits if mail programs would turn part of it into a
+// TestAlwaysAllowWithLinks checks that an always-allowed e-mail waits if mail programs would turn part of it into a
 // link. File names and numbers do not count.
-func TestAlwaysAllowNotForLinks(t *testing.T) {
+func TestAlwaysAllowWithLinks(t *testing.T) {
 	w := alwaysAllowed(t)
 	for i, body := range []string{"paypa1-verify.com/login", "paypa1-verify.com", "http:host/x", "https:/host/x",
 		`http:\\host`, "ht\ttps://host", "evil。com", "http://3232235777/", "[run](/evil/malware/releases/x)",
@@ -61,9 +61,9 @@ func TestAlwaysAllowNotForLinks(t *testing.T) {
 	}
 }
 
-// TestAReferenceOfGitHubAsks checks the same for what GitHub makes a link, a mention or a reference, and for links that
-// programs on a device open.
-func TestAReferenceOfGitHubAsks(t *testing.T) {
+// TestAlwaysAllowWithGitHubReferences checks the same for what GitHub makes a link, a mention or a reference, and for
+// links that programs on a device open.
+func TestAlwaysAllowWithGitHubReferences(t *testing.T) {
 	w := alwaysAllowed(t)
 	for i, body := range []string{"closes acme/web#12", "Duplicate of #12", "_@eve_", ".@eve", "-@eve", "x/@eve",
 		"eve@a5c3785ed8d6a35868bc169f07e40e889087fd2e", "spotify:track:1", "facetime-audio:x", "news:x"} {
@@ -82,9 +82,9 @@ func coded(format string, as func(rune) any) string {
 	return b.String()
 }
 
-// TestDisguisedWordsOfAStrangerAsk checks that an e-mail waits if it has a stranger's words in other letters or
+// TestAlwaysAllowWithDisguisedWords checks that an e-mail waits if it has a stranger's words in other letters or
 // encodings.
-func TestDisguisedWordsOfAStrangerAsk(t *testing.T) {
+func TestAlwaysAllowWithDisguisedWords(t *testing.T) {
 	w := alwaysAllowed(t)
 	read := fakegemini.Call{Name: calendar.List, Args: day}
 	for name, body := range map[string]string{

@@ -86,9 +86,9 @@ func (p *page) sees(when string, want ...string) {
 	}
 }
 
-// TestAPageSendsFiles sends an uploaded file and one in the request to a page's agent. The model gets both in each
+// TestFilesOfPage sends an uploaded file and one in the request to a page's agent. The model gets both in each
 // request of the conversation, until they are deleted, and the history that the page keeps has neither.
-func TestAPageSendsFiles(t *testing.T) {
+func TestFilesOfPage(t *testing.T) {
 	onFileStores(t, func(t *testing.T, w *filed) {
 		p := newPage(w)
 		offer := bytes.Repeat([]byte("The offer costs 1,200 euros.\n"), 3<<20/29)
@@ -142,8 +142,8 @@ func asBytes(raw []json.RawMessage) (all [][]byte) {
 	return all
 }
 
-// TestAPagesFilesRefused has files that no page may send.
-func TestAPagesFilesRefused(t *testing.T) {
+// TestFilesOfPageRefused has files that no page may send.
+func TestFilesOfPageRefused(t *testing.T) {
 	onFileStores(t, func(t *testing.T, w *filed) {
 		p := newPage(w)
 		for file, field := range map[string]string{

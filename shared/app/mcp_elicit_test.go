@@ -42,9 +42,9 @@ func TestMCPElicitURL(t *testing.T) {
 	}
 }
 
-// TestMCPElicitIsNoApproval makes programs report anything about the page. A call that was not decided there is not
+// TestMCPElicitWithoutDecision makes programs report anything about the page. A call that was not decided there is not
 // executed, and is reported as waiting, without requesting the page again.
-func TestMCPElicitIsNoApproval(t *testing.T) {
+func TestMCPElicitWithoutDecision(t *testing.T) {
 	for _, said := range []string{"decline", "cancel"} {
 		t.Run(said, func(t *testing.T) {
 			w := deploy(t)

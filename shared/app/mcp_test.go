@@ -118,9 +118,9 @@ func (g *agent) decides(c testkit.Approval, decision string, status int) testkit
 
 var bobs = testkit.Mail("bob@example.com", "Lunch", "CANARY-body")
 
-// TestAgentsWriteListsAsTexts sends a list as JSON in a string, null for an absent field, and values that fit in no
+// TestListsWrittenAsTexts sends a list as JSON in a string, null for an absent field, and values that fit in no
 // single way. The card shows accepted values; a refusal names the field and the type in its text.
-func TestAgentsWriteListsAsTexts(t *testing.T) {
+func TestListsWrittenAsTexts(t *testing.T) {
 	g := deploy(t).gives("ana", "My editor")
 	for name, c := range map[string]struct{ args, refused string }{
 		"a list in a text":   {args: `{"to":"[\"ken@example.org\"]","subject":"s","body":"b"}`},
@@ -224,9 +224,9 @@ func TestMCPAlwaysAllow(t *testing.T) {
 	}
 }
 
-// TestMCPAgentTextIsUntrusted has a user continue a conversation that an agent began. The agent's text counts as a
+// TestMCPAgentText has a user continue a conversation that an agent began. The agent's text counts as a
 // stranger's, so the always-allow list does not apply to it.
-func TestMCPAgentTextIsUntrusted(t *testing.T) {
+func TestMCPAgentText(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(testkit.Wants("gmail_send", bobs))
 	g := w.gives("ana", "My editor")
@@ -407,8 +407,8 @@ func TestMCPPartialOutcome(t *testing.T) {
 	}
 }
 
-// TestTokensOfAgentsOpenNothingElse tries an agent's token at every route of the API, and other tokens at /mcp.
-func TestTokensOfAgentsOpenNothingElse(t *testing.T) {
+// TestTokensOfAgentsElsewhere tries an agent's token at every route of the API, and other tokens at /mcp.
+func TestTokensOfAgentsElsewhere(t *testing.T) {
 	w := deploy(t)
 	g := w.gives("ana", "My editor")
 	send := testkit.Connect(nil, w.Base, g.token)

@@ -234,9 +234,9 @@ func TestMemoryAlwaysAllowed(t *testing.T) {
 	})
 }
 
-// TestMemoryLaundersNothing checks that an address in a note does not count as the user's own words, whether the note
-// came from strangers or not.
-func TestMemoryLaundersNothing(t *testing.T) {
+// TestMemoryWithForeignAddress checks that an address in a note does not count as the user's own words, whether the
+// note came from strangers or not.
+func TestMemoryWithForeignAddress(t *testing.T) {
 	for name, c := range map[string]struct {
 		first  []fakegemini.Call
 		origin string

@@ -60,9 +60,9 @@ func (w *proved) swept() {
 	w.deliver()
 }
 
-// TestMetricsAreSent checks the exact metrics of runs that are approved, rejected and abandoned. A request sends its
+// TestMetricsOfRuns checks the exact metrics of runs that are approved, rejected and abandoned. A request sends its
 // metrics at its end, so a process that is killed later loses none.
-func TestMetricsAreSent(t *testing.T) {
+func TestMetricsOfRuns(t *testing.T) {
 	for _, temporality := range []string{"delta", "cumulative"} {
 		t.Run(temporality, func(t *testing.T) { metricsAreSent(t, temporality) })
 	}
@@ -153,8 +153,8 @@ func metricsAreSent(t *testing.T, temporality string) {
 	}
 }
 
-// TestSearchesAreMeasured checks that the model request of a search is measured like those of its run.
-func TestSearchesAreMeasured(t *testing.T) {
+// TestMetricsOfSearches checks that the model request of a search is measured like those of its run.
+func TestMetricsOfSearches(t *testing.T) {
 	c, to := newCollector(t)
 	w, _ := withReader(t, http.NotFoundHandler(), "OTEL_EXPORTER_OTLP_ENDPOINT="+to)
 	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
@@ -208,9 +208,9 @@ func TestMetricsElsewhere(t *testing.T) {
 	}
 }
 
-// TestMetricsSentByLastRequest checks that requests that end while another is in progress send nothing, and that the
+// TestMetricsOfConcurrentRequests checks that requests that end while another is in progress send nothing, and that the
 // last one sends the metrics of all.
-func TestMetricsSentByLastRequest(t *testing.T) {
+func TestMetricsOfConcurrentRequests(t *testing.T) {
 	w, c := collected(t)
 	begun, release := make(chan struct{}), make(chan struct{})
 	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {

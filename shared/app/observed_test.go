@@ -143,9 +143,9 @@ func packed(t *testing.T, name, text string) string {
 	return b.String()
 }
 
-// TestObservationKeepsEnds has a script print a thousand lines and fail, and reads a file of 22 KiB. The model gets the
+// TestObservationEnds has a script print a thousand lines and fail, and reads a file of 22 KiB. The model gets the
 // end of the output, the errors, the exit code, and the file with its checksum.
-func TestObservationKeepsEnds(t *testing.T) {
+func TestObservationEnds(t *testing.T) {
 	file := strings.Repeat("a line of the file\n", 1200)
 	sum := sha256.Sum256([]byte(file))
 	engine := fakedocker.Open(t, fakedocker.Options{Images: []string{"localhost/go:1"},

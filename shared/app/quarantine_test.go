@@ -57,9 +57,9 @@ func (w *proved) restart(o testkit.Options, f func()) {
 	}
 }
 
-// TestRestoreAsksAgain checks that an effect approved in an older copy of the store, and executed since, is not
+// TestRestoreOfExecutedEffect checks that an effect approved in an older copy of the store, and executed since, is not
 // executed again from the copy. The user is asked, also after another start, and decides.
-func TestRestoreAsksAgain(t *testing.T) {
+func TestRestoreOfExecutedEffect(t *testing.T) {
 	for decision, sent := range map[string]int{"confirm_done": 1, "start_new": 2} {
 		t.Run(decision, func(t *testing.T) {
 			o := testkit.Options{Dir: t.TempDir()}
@@ -95,9 +95,9 @@ func TestRestoreAsksAgain(t *testing.T) {
 	}
 }
 
-// TestOpenCardOfCopyWarns checks that a card that is open in an older copy of the store, and was approved since, says
+// TestRestoreOfOpenCard checks that a card that is open in an older copy of the store, and was approved since, says
 // so before the user approves it again.
-func TestOpenCardOfCopyWarns(t *testing.T) {
+func TestRestoreOfOpenCard(t *testing.T) {
 	o := testkit.Options{Dir: t.TempDir()}
 	w := deployWith(t, o)
 	w.mail()
@@ -113,9 +113,9 @@ func TestOpenCardOfCopyWarns(t *testing.T) {
 	w.sent(2)
 }
 
-// TestRestoreAsksAlwaysAllowed checks that in an older copy of the store, a call that otherwise needs no approval asks,
-// even if the copy's run has not proposed it yet.
-func TestRestoreAsksAlwaysAllowed(t *testing.T) {
+// TestRestoreOfAlwaysAllowedCall checks that in an older copy of the store, a call that otherwise needs no approval
+// asks, even if the copy's run has not proposed it yet.
+func TestRestoreOfAlwaysAllowedCall(t *testing.T) {
 	o := testkit.Options{Dir: t.TempDir()}
 	w := deployWith(t, o)
 	w.mail()
@@ -144,9 +144,9 @@ func TestRestoreAsksAlwaysAllowed(t *testing.T) {
 	}
 }
 
-// TestCopyAllowsNothingInAdvance checks that an older copy of the store does not bring back an always-allow entry that
+// TestRestoreOfWithdrawnEntry checks that an older copy of the store does not bring back an always-allow entry that
 // its user withdrew, by an undo or by removing the entry. A new run asks, and the user can allow it again.
-func TestCopyAllowsNothingInAdvance(t *testing.T) {
+func TestRestoreOfWithdrawnEntry(t *testing.T) {
 	for name, c := range map[string]struct {
 		hold     string
 		withdraw func(w *proved, approvalID string) testkit.Answer
@@ -194,9 +194,9 @@ func TestCopyAllowsNothingInAdvance(t *testing.T) {
 	}
 }
 
-// TestStartRaisesNoFalseAlarm checks that a normal restart, and the first start of a release that detects older copies,
+// TestRestartWithoutRestore checks that a normal restart, and the first start of a release that detects older copies,
 // do not ask any user again.
-func TestStartRaisesNoFalseAlarm(t *testing.T) {
+func TestRestartWithoutRestore(t *testing.T) {
 	o := testkit.Options{Dir: t.TempDir()}
 	w := deployWith(t, o)
 	for _, beside := range []string{"", "countersign.db.newest"} {

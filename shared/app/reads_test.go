@@ -186,9 +186,9 @@ func TestMailSearchOffByDefault(t *testing.T) {
 	}
 }
 
-// TestMailTextIsUntrusted checks that an e-mail to an always-allowed address needs approval once it contains text from
+// TestTextOfReadMail checks that an e-mail to an always-allowed address needs approval once it contains text from
 // the calendar or from an e-mail, in the same run and in a later one.
-func TestMailTextIsUntrusted(t *testing.T) {
+func TestTextOfReadMail(t *testing.T) {
 	const readonly = "https://www.googleapis.com/auth/gmail.readonly"
 	for name, c := range map[string]struct {
 		read   fakegemini.Call

@@ -190,9 +190,9 @@ func TestReminder(t *testing.T) {
 	}
 }
 
-// TestReminderTellsAll checks that one e-mail covers two cards, that the next comes an hour later, and that no other
+// TestReminderOfTwoCards checks that one e-mail covers two cards, that the next comes an hour later, and that no other
 // user gets it.
-func TestReminderTellsAll(t *testing.T) {
+func TestReminderOfTwoCards(t *testing.T) {
 	w := newMailed(t)
 	ana, bob := w.as("ana", "ana@example.com", true), w.as("bob", "bob.own@example.com", true)
 	first, second := w.asks(ana), w.asks(ana)
@@ -362,8 +362,8 @@ func (unreachable) Publish(context.Context, ...event.Event) error {
 	return errors.New("no such topic")
 }
 
-// TestReminderWhileTheTopicIsDown checks that e-mails are sent on time while events cannot be published.
-func TestReminderWhileTheTopicIsDown(t *testing.T) {
+// TestReminderDuringTopicOutage checks that e-mails are sent on time while events cannot be published.
+func TestReminderDuringTopicOutage(t *testing.T) {
 	w := newMailed(t)
 	w.App.API.Loop.Publisher = unreachable{}
 	ana := w.as("ana", "ana@example.com", true)

@@ -173,9 +173,9 @@ func TestReplyReadAgain(t *testing.T) {
 	}
 }
 
-// TestReplyRedirectedNeedsApproval checks that an always-allowed address is not enough for a redirected reply and a
+// TestReplyRedirected checks that an always-allowed address is not enough for a redirected reply and a
 // forwarded mail, even if its user named all addresses in the mail, and whether or not the model has read the mail.
-func TestReplyRedirectedNeedsApproval(t *testing.T) {
+func TestReplyRedirected(t *testing.T) {
 	w, id := answering(t, "Reply-To: bob@example.com\r\nFrom: ben@example.com\r\nTo: ana@example.com\r\n"+
 		"Message-ID: <2@example.com>\r\nSubject: Lunch\r\n\r\nNoon?\r\n")
 	r, _ := w.proposes(testkit.Mail("bob@example.com", "Hello", "Noon is fine."))

@@ -114,9 +114,9 @@ func TestTypedAnswerMissing(t *testing.T) {
 	}
 }
 
-// TestResponseSchemaIsChecked checks that the error of an unusable schema names its place, that null is no schema, and
+// TestResponseSchemaRefused checks that the error of an unusable schema names its place, that null is no schema, and
 // that no run begins.
-func TestResponseSchemaIsChecked(t *testing.T) {
+func TestResponseSchemaRefused(t *testing.T) {
 	w := deploy(t)
 	w.SetModel(givingAnswer(`{}`))
 	for schema, field := range map[string]string{

@@ -175,9 +175,9 @@ func TestResumeTwoFunctions(t *testing.T) {
 	})
 }
 
-// TestResumeSweepNamesAgent checks that lost messages are requested again for the right function, and that messages of
+// TestResumeSweepAgents checks that lost messages are requested again for the right function, and that messages of
 // the previous release, which name no agent, count as the assistant's.
-func TestResumeSweepNamesAgent(t *testing.T) {
+func TestResumeSweepAgents(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		w := openTwoFunctions(t, settings...)
 		w.mail()

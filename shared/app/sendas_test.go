@@ -84,8 +84,8 @@ func TestSendAsAliasRemoved(t *testing.T) {
 	}
 }
 
-// TestSendAsNeedsApproval checks that another sender is always asked about.
-func TestSendAsNeedsApproval(t *testing.T) {
+// TestSendAsApproval checks that another sender is always asked about.
+func TestSendAsApproval(t *testing.T) {
 	w, _ := answering(t, asked)
 	w.Google.SetSendAs(testkit.Address("ana"), fakegoogle.SendAs{Address: deskAlias})
 	mail := testkit.Mail("ben@example.com", "s", "b")

@@ -202,9 +202,9 @@ func TestSignedAlwaysAllowBeforeSigning(t *testing.T) {
 	})
 }
 
-// TestSignedDecisionsNeedSigner checks a function without the right to sign: while signatures are required it records
-// no yes, and a no is recorded.
-func TestSignedDecisionsNeedSigner(t *testing.T) {
+// TestSignedDecisionsWithoutSigner checks a function without the right to sign: while signatures are required it
+// records no yes, and a no is recorded.
+func TestSignedDecisionsWithoutSigner(t *testing.T) {
 	onSigningStores(t, func(t *testing.T, w *signing) {
 		if w.options.App == nil {
 			return // the embedded store's only process signs

@@ -78,7 +78,7 @@ var permissions = map[string]permission{
 	"an agent's token": {
 		try: triesToken, asks: true, back: []string{"/api/agent/tokens/{tokenId}"}, shows: []string{"My editor"},
 		differs: []string{"always allowed"},
-		held:    map[string]string{"route, user and end": "shared/app.TestTokensOfAgentsOpenNothingElse"},
+		held:    map[string]string{"route, user and end": "shared/app.TestTokensOfAgentsElsewhere"},
 	},
 	"a linked account": {
 		try: triesAccount, asks: true, shows: []string{"ana-home@"},

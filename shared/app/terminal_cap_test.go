@@ -31,9 +31,9 @@ func TestTerminalListCommandsPerDay(t *testing.T) {
 	h.usedUp()
 }
 
-// TestEditsOfAListCount adds commands to a list on its card. An edit that exceeds the day's limit is refused, and the
-// card stays. A shorter edit gives no commands back.
-func TestEditsOfAListCount(t *testing.T) {
+// TestTerminalListEditsPerDay adds commands to a list on its card. An edit that exceeds the day's limit is refused, and
+// the card stays. A shorter edit gives no commands back.
+func TestTerminalListEditsPerDay(t *testing.T) {
 	h := onTerminal(t, nil, "MAX_COMMANDS_PER_DAY=4")
 	h.proposesList("echo 1 >> witness", "echo 2 >> witness")
 	asked := h.askOn("Do two.")
@@ -55,8 +55,8 @@ func TestEditsOfAListCount(t *testing.T) {
 	h.usedUp()
 }
 
-// TestListsThatRunUnaskedCount runs commands that only read until the day's limit.
-func TestListsThatRunUnaskedCount(t *testing.T) {
+// TestTerminalReadOnlyListsPerDay runs commands that only read until the day's limit.
+func TestTerminalReadOnlyListsPerDay(t *testing.T) {
 	h := onTerminal(t, map[string]any{"autoRun": "read_only"}, "MAX_COMMANDS_PER_DAY=4")
 	h.proposesList("pwd", "whoami", "id")
 	if got := h.askOn("Look."); got.Status != "completed" {

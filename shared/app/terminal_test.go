@@ -299,9 +299,9 @@ func TestTerminalLinkOutOfFolders(t *testing.T) {
 	}
 }
 
-// TestLinesThatLookRunUnasked runs whole lines on a host. The last one has a part that prints a file outside of the
+// TestTerminalReadOnlyLines runs whole lines on a host. The last one has a part that prints a file outside of the
 // folders, and its user is asked about all of it.
-func TestLinesThatLookRunUnasked(t *testing.T) {
+func TestTerminalReadOnlyLines(t *testing.T) {
 	logs, secret := t.TempDir(), filepath.Join(t.TempDir(), "secret")
 	if err := errors.Join(os.WriteFile(filepath.Join(logs, "log"), []byte("b fine\na one\nb fine\n"), 0o600),
 		os.WriteFile(secret, []byte("CANARY\n"), 0o600), os.Symlink(secret, filepath.Join(logs, "link"))); err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
-// TestTimeoutAllowsSeveralSteps checks that a function with the platform's default timeout executes an approved e-mail
+// TestTimeoutForSeveralSteps checks that a function with the platform's default timeout executes an approved e-mail
 // and calls the model again in one delivery of the resume.
-func TestTimeoutAllowsSeveralSteps(t *testing.T) {
+func TestTimeoutForSeveralSteps(t *testing.T) {
 	w := deploy(t, "FUNCTION_TIMEOUT=60s")
 	w.mail()
 	if got := w.approve(w.ask()); got.Status != "completed" || len(w.Google.Messages()) != 1 {

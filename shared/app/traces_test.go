@@ -108,9 +108,9 @@ func TestTracesOfChat(t *testing.T) {
 	}
 }
 
-// TestTracesAreSent sends a run that waits and continues to a collector. Each part belongs to its request, and the
+// TestTracesOfRuns sends a run that waits and continues to a collector. Each part belongs to its request, and the
 // later part has a link to the first. Log lines name the trace. No span has content, and no line the key.
-func TestTracesAreSent(t *testing.T) {
+func TestTracesOfRuns(t *testing.T) {
 	w, c := collected(t)
 	w.mail()
 	asked := w.ask()

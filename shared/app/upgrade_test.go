@@ -121,10 +121,10 @@ func (w *proved) writtenByLater(path string) {
 	}
 }
 
-// TestThreeReleasesOnOneStore checks that a run goes through three releases. The release before this one began it, a
+// TestReleasesOnOneStore checks that a run goes through three releases. The release before this one began it, a
 // later one has written all of its documents, and this release renames its conversation, decides and ends it. The call
 // takes place once, and what only the later release knows is still there.
-func TestThreeReleasesOnOneStore(t *testing.T) {
+func TestReleasesOnOneStore(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)
 	w.load(beforeMend)

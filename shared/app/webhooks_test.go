@@ -142,8 +142,8 @@ func TestWebhook(t *testing.T) {
 	})
 }
 
-// TestWebhookWantsOnlySome checks that it gets only the types that it wants.
-func TestWebhookWantsOnlySome(t *testing.T) {
+// TestWebhookTypes checks that it gets only the types that it wants.
+func TestWebhookTypes(t *testing.T) {
 	r := newReceiver(t)
 	w := deployWith(t, testkit.Options{Settings: r.settings(t, `,"types":["run.countersign.run.ended"]`)})
 	w.mail()

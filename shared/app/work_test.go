@@ -132,8 +132,8 @@ func TestWorkOfTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestWorkForAProcessThatMovesNothing runs the function that records decisions as its own process on the same file.
-func TestWorkForAProcessThatMovesNothing(t *testing.T) {
+// TestWorkOfDecidingProcess runs the function that records decisions as its own process on the same file.
+func TestWorkOfDecidingProcess(t *testing.T) {
 	w := deployWith(t, testkit.Options{App: []app.Option{app.Working()}})
 	w.mail()
 	other := &proved{&testkit.Deployment{Cloud: w.Cloud, Logs: &testkit.Log{}}, t}

@@ -109,7 +109,7 @@ func TestXtermFilesOfRelease(t *testing.T) {
 	}
 }
 
-func TestPolicyNamesAPIAndIssuer(t *testing.T) {
+func TestPolicyOfAPIAndIssuer(t *testing.T) {
 	s := site(t, web.Options{APIBase: "https://api.example.com/base", Issuer: discovery(t, okDiscovery), ClientID: "c"})
 	csp := get(s, "GET", "/").Header().Get("Content-Security-Policy")
 	want := regexp.MustCompile(
@@ -119,9 +119,9 @@ func TestPolicyNamesAPIAndIssuer(t *testing.T) {
 	}
 }
 
-// TestPolicyNamesEachFunction compares the functions that the console can reach with the API's table and with the paths
+// TestPolicyOfEachFunction compares the functions that the console can reach with the API's table and with the paths
 // in the console's files.
-func TestPolicyNamesEachFunction(t *testing.T) {
+func TestPolicyOfEachFunction(t *testing.T) {
 	s := site(t, web.Options{APIBase: "https://agent-{function}-1.run.app"})
 	csp := get(s, "GET", "/").Header().Get("Content-Security-Policy")
 	reached := map[string]bool{}
@@ -285,9 +285,9 @@ func TestFileNotModified(t *testing.T) {
 	}
 }
 
-// TestFilesAreSentInGzip checks that clients that accept gzip get it, that each form has its own ETag, and that pages,
+// TestFilesInGzip checks that clients that accept gzip get it, that each form has its own ETag, and that pages,
 // pictures and ranges are sent uncompressed.
-func TestFilesAreSentInGzip(t *testing.T) {
+func TestFilesInGzip(t *testing.T) {
 	s := site(t, web.Options{})
 	plain := get(s, "GET", "/app.js")
 	for coding, packed := range map[string]bool{"gzip": true, "br, GZIP;q=0.5": true, "gzip ; q=1": true,

@@ -111,9 +111,9 @@ func (r *reader) follows(e agui.Event, last string) {
 	r.calls[e.ToolCallID] = e.Type
 }
 
-// TestVoiceTakenUp streams a run to clients that connect at each of its events, and to one from the start. All read the
-// same, in a stream that the protocol allows.
-func TestVoiceTakenUp(t *testing.T) {
+// TestEncoderFromEachEvent streams a run to clients that connect at each of its events, and to one from the start. All
+// read the same, in a stream that the protocol allows.
+func TestEncoderFromEachEvent(t *testing.T) {
 	const want = `assistant Looking.; looker {"to":"bob"}; tool {"of":"look"}; assistant Writing.; ` +
 		`mailer {"to":"bob"}; tool {"of":"mail"}; assistant Sent.`
 	for at := range len(aRun()) + 1 {

@@ -174,8 +174,8 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestWordsThatCome checks that the model's text is sent once, in pieces as it arrives or as it is stored.
-func TestWordsThatCome(t *testing.T) {
+// TestStreamedText checks that the model's text is sent once, in pieces as it arrives or as it is stored.
+func TestStreamedText(t *testing.T) {
 	const sure = "text-delta He / text-delta llo. / text-end"
 	for name, c := range map[string]struct{ stored, want string }{
 		"the same": {"Hello.", sure},

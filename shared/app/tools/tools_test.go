@@ -13,9 +13,9 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
-// TestBuiltInToolsAreNamed compares the list of names with the tools, because functions that serve pages have only the
+// TestBuiltInToolNames compares the list of names with the tools, because functions that serve pages have only the
 // names.
-func TestBuiltInToolsAreNamed(t *testing.T) {
+func TestBuiltInToolNames(t *testing.T) {
 	b := &app.Builder{Now: time.Now, Env: unit.Env{Tools: tool.Set{}}, Config: config.Config{GmailSearch: true,
 		GmailModify: true, Memory: true, Terminal: true, WebTools: true}}
 	b.Config.Docker.Host, b.Config.Docker.Images = "unix:///x", []string{"x"}

@@ -100,7 +100,7 @@ var Cases = []Case{
 		Tests: []string{here + ": TestPassedDeadline", "shared/engine/loop: TestScenarios/deadline"}},
 	{Number: "16a", Name: "second user reads or resolves the first user's approval",
 		Want: "404 each time, the same as for what is not there; it still waits", Try: foreigner, Quick: true,
-		Tests: []string{"shared/api: TestForeignIsMissing"}},
+		Tests: []string{"shared/api: TestRunOfOtherUser"}},
 	{Number: "16b", Name: "requester approves the own action under four-eyes", Want: "refused, and in the audit",
 		Absent: "Countersign has no four-eyes: each user approves their own actions"},
 	{Number: "17", Name: "two users on one instance with different Google tokens, 8 mails each at once",

@@ -113,7 +113,7 @@ func TestDirAndStdin(t *testing.T) {
 	}
 }
 
-func TestOutputIsBounded(t *testing.T) {
+func TestOutputLimit(t *testing.T) {
 	got, err := run(t, t.Context(), "yes 123456789é | head -c 3000000")
 	if err != nil || !got.Truncated || len(got.Stdout) > process.MaxOutput+64 || !utf8.ValidString(got.Stdout) ||
 		!strings.HasSuffix(got.Stdout, " bytes left out …]\n") {
