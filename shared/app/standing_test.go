@@ -96,7 +96,7 @@ var permissions = map[string]permission{
 			"people": "shared/app.TestActionRecipients"}},
 	"an agent that never asks": {rules: []string{"policy.RuleNonInteractive"},
 		held: map[string]string{"agent": "shared/app.TestAgentsInFiles",
-			"user": "shared/engine/loop.TestAutoApproveRestsOnItsUser"}},
+			"user": "shared/engine/loop.TestAutoApproveOfDisabledUser"}},
 }
 
 // deletesOnly are the routes that delete something that permits nothing.

@@ -47,8 +47,8 @@ func open(t testing.TB, st store.Store, uid string) (terminal.Host, terminal.Ter
 	return h, on
 }
 
-// TestScopeHoldsTerminalAndHost reads a terminal and its host by the terminal's id alone, in one round trip.
-func TestScopeHoldsTerminalAndHost(t *testing.T) {
+// TestScopeOfTerminal reads a terminal and its host by the terminal's id alone, in one round trip.
+func TestScopeOfTerminal(t *testing.T) {
 	st := newStore(t)
 	h, on := open(t, st, "ana")
 	paths := terminal.Reads(tool.Scope{UID: "ana", Terminal: on.ID})

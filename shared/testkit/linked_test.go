@@ -26,8 +26,8 @@ func links(t *testing.T, w *testkit.Deployment) int {
 	return strings.Count(string(a.Body), `"kind":"linked"`)
 }
 
-// TestClientsLinkOneAccount: each new consent would end the access tokens of the one before, in the middle of a run.
-func TestClientsLinkOneAccount(t *testing.T) {
+// TestLinkOfClients: each new consent would end the access tokens of the one before, in the middle of a run.
+func TestLinkOfClients(t *testing.T) {
 	w := open(t, testkit.Options{})
 	var clients sync.WaitGroup
 	for range 16 {
@@ -47,8 +47,8 @@ func TestClientsLinkOneAccount(t *testing.T) {
 	}
 }
 
-// TestUnlinkedUserStaysUnlinked checks that no later request of a user who has unlinked an account links it again.
-func TestUnlinkedUserStaysUnlinked(t *testing.T) {
+// TestLinkOfUnlinkedUser checks that no later request of a user who has unlinked an account links it again.
+func TestLinkOfUnlinkedUser(t *testing.T) {
 	w := open(t, testkit.Options{})
 	if a, err := w.Call(t.Context(), "ana", "DELETE", "/api/agent/connections/google", ""); err != nil ||
 		a.HTTP != 200 {

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// inBroken names, in the environment of a process of TestBrokenPartSkips, the part that TestInBroken takes there.
+// inBroken names, in the environment of a process of TestBrokenParts, the part that TestBrokenPartInChild takes there.
 const inBroken = "IN_BROKEN"
 
 // A broken part is one that is there and does not work.
@@ -77,20 +77,20 @@ func aContainer(t *testing.T) { podman.Start(t) }
 
 func aHost(t *testing.T) { sshd.Start(t, sshd.Options{}) }
 
-// TestBrokenPartSkips has tests take parts that are there and do not work: each is skipped with the part's name and
+// TestBrokenParts has tests take parts that are there and do not work: each is skipped with the part's name and
 // what the part said, or fails where REQUIRE_ALL is 1.
-func TestBrokenPartSkips(t *testing.T) {
+func TestBrokenParts(t *testing.T) {
 	realpart.Long(t, "it starts a process for each part")
 	for name, c := range parts {
 		t.Run(name, func(t *testing.T) {
 			env := c.env(t, filepath.Join(t.TempDir(), "broken"))
 			for _, required := range []string{"", "1"} {
-				cmd := exec.Command(os.Args[0], "-test.run=^TestInBroken$", "-test.v")
+				cmd := exec.Command(os.Args[0], "-test.run=^TestBrokenPartInChild$", "-test.v")
 				cmd.Env = append(os.Environ(), inBroken+"="+name, "REQUIRE_ALL="+required, env)
 				out, err := cmd.CombinedOutput()
-				want := "--- SKIP: TestInBroken"
+				want := "--- SKIP: TestBrokenPartInChild"
 				if required == "1" {
-					want = "--- FAIL: TestInBroken"
+					want = "--- FAIL: TestBrokenPartInChild"
 				}
 				said := string(out)
 				if (err != nil) != (required == "1") || !strings.Contains(said, want) ||
@@ -103,8 +103,8 @@ func TestBrokenPartSkips(t *testing.T) {
 	}
 }
 
-// TestInBroken takes one part, in a process of TestBrokenPartSkips.
-func TestInBroken(t *testing.T) {
+// TestBrokenPartInChild takes one part, in a process of TestBrokenParts.
+func TestBrokenPartInChild(t *testing.T) {
 	if c, ok := parts[os.Getenv(inBroken)]; ok {
 		c.take(t)
 	}

@@ -163,9 +163,9 @@ func TestRandomMoments(t *testing.T) {
 		counted: &onProviders})
 }
 
-// TestSeedRepeatsTrials expects that a seed chooses nearly the same trials, even if a worker passed a point more or
+// TestTrialsOfSeed expects that a seed chooses nearly the same trials, even if a worker passed a point more or
 // less during the count.
-func TestSeedRepeatsTrials(t *testing.T) {
+func TestTrialsOfSeed(t *testing.T) {
 	var plans []plan
 	for n := range 200 {
 		for _, v := range variants {

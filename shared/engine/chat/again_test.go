@@ -240,7 +240,7 @@ func TestRetryAfterDeletion(t *testing.T) {
 
 // The model gets the outcome of a run that was left behind and decided later, with the user's next message: once, from
 // the recorded events, and in the user's role.
-func TestOutcomeAfterUserMovedOn(t *testing.T) {
+func TestOutcomeOfAbandonedRun(t *testing.T) {
 	for name, tt := range map[string]struct {
 		happens func(w *env, ap *run.ApprovalView)
 		told    string

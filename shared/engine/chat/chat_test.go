@@ -491,7 +491,7 @@ func TestInvalidCalls(t *testing.T) {
 }
 
 // The limits of approvals also apply to pages. The model gets the error message, and the conversation continues.
-func TestCapsHold(t *testing.T) {
+func TestCapsOfPages(t *testing.T) {
 	w := newEnv(t)
 	var history []json.RawMessage
 	for i := range 3 {

@@ -38,9 +38,9 @@ func (w *env) withFiles() {
 	w.core.Tools["action_tell"] = w.tell()
 }
 
-// TestAFileTaintsAPagesConversation has a user who always allows a recipient. With a file in the conversation, now or
+// TestTaintOfFilesInConversation has a user who always allows a recipient. With a file in the conversation, now or
 // in an earlier message that the history has lost, the same action waits for its card, which says why.
-func TestAFileTaintsAPagesConversation(t *testing.T) {
+func TestTaintOfFilesInConversation(t *testing.T) {
 	tells := script.Turn{Calls: []script.Call{call("action_tell", `{"to":"bob@example.com"}`)}}
 	w := newEnv(t, tells)
 	w.withFiles()

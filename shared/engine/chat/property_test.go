@@ -38,7 +38,7 @@ type tab struct {
 // Whatever pages and their user do, the service refuses no request, the page learns which calls wait, and each effect
 // takes place at most once for each message that requests it. This does not depend on the number of repeated requests,
 // on the number of conversations with the same text, or on earlier rejections, expiries and deletions.
-func TestAnyConversation(t *testing.T) {
+func TestRandomConversations(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		u := &user{env: newEnv(t), tabs: []*tab{{}}}
 		u.rec = &records.Records{Store: u.core.Store, Now: u.core.Now}

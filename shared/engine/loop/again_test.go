@@ -16,10 +16,10 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// TestTakenBackBeforeTheSecondTry kills a process between its intent and its effect, and withdraws the permission for
-// the effect. The process that finds that the effect did not happen does not carry it out. It also does not report that
-// nothing happened, because it cannot distinguish a process that died from one that was stopped and continues.
-func TestTakenBackBeforeTheSecondTry(t *testing.T) {
+// TestPermissionWithdrawnBeforeRetry kills a process between its intent and its effect, and withdraws the permission
+// for the effect. The process that finds that the effect did not happen does not carry it out. It also does not report
+// that nothing happened, because it cannot distinguish a process that died from one that was stopped and continues.
+func TestPermissionWithdrawnBeforeRetry(t *testing.T) {
 	ctx := context.Background()
 	for name, takeBack := range map[string]func(*testing.T, *env){
 		"the entry": func(t *testing.T, w *env) {
@@ -77,9 +77,9 @@ func TestTakenBackBeforeTheSecondTry(t *testing.T) {
 	}
 }
 
-// TestLateArrivalNotDenied has a provider that does not answer and has done nothing yet at each request for the
+// TestOutcomeOfLateRequest has a provider that does not answer and has done nothing yet at each request for the
 // outcome. A request in progress may arrive later, so the run must not report the effect as not done.
-func TestLateArrivalNotDenied(t *testing.T) {
+func TestOutcomeOfLateRequest(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	w.loop.Model = &asked{tool: "draft"}
@@ -148,10 +148,10 @@ func disable(t *testing.T, w *env, uid string) {
 	}
 }
 
-// TestWokenAfterAnothersEffect stops a process before it claims its run. Another process carries out the call and dies
+// TestProcessStoppedBeforeClaim stops a process before it claims its run. Another process carries out the call and dies
 // before it records the outcome. The first process then has a call to settle, and not one that failed because its
 // handle can no longer be made.
-func TestWokenAfterAnothersEffect(t *testing.T) {
+func TestProcessStoppedBeforeClaim(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	w.loop.Model = &asked{tool: "draft"}

@@ -52,8 +52,8 @@ func TestAgentInstructionsInRequests(t *testing.T) {
 	}
 }
 
-// TestInstructionsThatFail checks that a run ends without a request to the model if its instructions cannot be made.
-func TestInstructionsThatFail(t *testing.T) {
+// TestFailedInstructions checks that a run ends without a request to the model if its instructions cannot be made.
+func TestFailedInstructions(t *testing.T) {
 	w := newEnv(t)
 	w.assistant().Instructions = func(context.Context, registry.State) (string, error) {
 		return "half", context.Canceled

@@ -215,8 +215,8 @@ func killHasty(t *testing.T, h *hasty, n int, after bool) {
 	}
 }
 
-// TestAheadHoldsOutputUntilCommit holds the first commit until all that can happen has happened.
-func TestAheadHoldsOutputUntilCommit(t *testing.T) {
+// TestAheadOutputBeforeCommit holds the first commit until all that can happen has happened.
+func TestAheadOutputBeforeCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, log, free := onMemory(t), &journal{}, make(chan struct{})
 		w.loop.Model = newEager(log)

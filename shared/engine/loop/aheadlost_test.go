@@ -165,9 +165,9 @@ func TestAheadCancelled(t *testing.T) {
 	})
 }
 
-// TestAheadModelPanics has a model that panics while the commit before is under way. The panic reaches the caller's
+// TestAheadPanic has a model that panics while the commit before is under way. The panic reaches the caller's
 // goroutine, which may recover it.
-func TestAheadModelPanics(t *testing.T) {
+func TestAheadPanic(t *testing.T) {
 	w := newEnv(t)
 	w.loop.Model = deadly{w.model, func() { panic(faulty.Killed{}) }}
 	if !faulty.Dies(func() { _, _ = w.start() }) {

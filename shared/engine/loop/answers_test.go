@@ -151,9 +151,9 @@ func killedWritingOn(t *testing.T, w *env, n int, after bool) {
 	}
 }
 
-// TestWriteOnLeavesCalls checks that a run of another thread and an action of the same thread leave waiting calls
+// TestWriteOnWithWaitingCalls checks that a run of another thread and an action of the same thread leave waiting calls
 // alone.
-func TestWriteOnLeavesCalls(t *testing.T) {
+func TestWriteOnWithWaitingCalls(t *testing.T) {
 	ctx := context.Background()
 	w := newEnv(t)
 	w.loop.Tools["click"] = remote(t)
@@ -199,9 +199,9 @@ func TestClientEffectInAudit(t *testing.T) {
 	}
 }
 
-// TestEndedWhileItsClientSigns ends a run, by its user or by its deadline, while its client carries out an approved
+// TestRunEndedDuringClientEffect ends a run, by its user or by its deadline, while its client carries out an approved
 // effect. The client may have done it by then, so it is not reported as not done.
-func TestEndedWhileItsClientSigns(t *testing.T) {
+func TestRunEndedDuringClientEffect(t *testing.T) {
 	for why, end := range map[string]func(w *env, runID string) error{
 		"cancelled": func(w *env, runID string) error {
 			_, err := w.loop.Cancel(context.Background(), "ana", runID)

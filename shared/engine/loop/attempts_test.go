@@ -158,9 +158,9 @@ func dying(f func()) {
 	<-done
 }
 
-// TestStepKillsEveryProcess has a step that kills each process that starts it, and a sweep every minute for six hours.
+// TestAttemptsOfKillingStep has a step that kills each process that starts it, and a sweep every minute for six hours.
 // The step is started a limited number of times, at growing intervals. Then the run ends with an error.
-func TestStepKillsEveryProcess(t *testing.T) { onEachStore(t, killsEveryProcess) }
+func TestAttemptsOfKillingStep(t *testing.T) { onEachStore(t, killsEveryProcess) }
 
 func killsEveryProcess(t *testing.T, open func(testing.TB) *env) {
 	ctx := context.Background()
@@ -239,9 +239,9 @@ func killsEveryProcess(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestTaskKillsEveryProcess has a task of a plan whose first step kills each process. The task fails, or observes the
+// TestAttemptsOfKillingTask has a task of a plan whose first step kills each process. The task fails, or observes the
 // failure, and the session continues.
-func TestTaskKillsEveryProcess(t *testing.T) {
+func TestAttemptsOfKillingTask(t *testing.T) {
 	ctx := context.Background()
 	for name, want := range map[string]plan.Status{"the model": plan.StatusAwaiting, "a tool": plan.StatusCompleted} {
 		t.Run(name, func(t *testing.T) {
@@ -290,10 +290,10 @@ func deadlyReads(st store.Store, do func()) *faulty.Store {
 	}, faulty.Before(func(*faulty.Call) { do() })))
 }
 
-// TestLoadKillsEveryProcess has a run that kills each process that loads it, before anything can be claimed, and a
+// TestAttemptsOfKillingLoad has a run that kills each process that loads it, before anything can be claimed, and a
 // sweep every minute for six hours. The run is tried a limited number of times, at growing intervals, and then
 // quarantined and logged.
-func TestLoadKillsEveryProcess(t *testing.T) {
+func TestAttemptsOfKillingLoad(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)
 		var logs bytes.Buffer
@@ -325,9 +325,9 @@ func TestLoadKillsEveryProcess(t *testing.T) {
 	})
 }
 
-// TestRunKillsEveryServer restarts a local server with the runs of its earlier process. One of them kills the server
+// TestAttemptsOfKillingRun restarts a local server with the runs of its earlier process. One of them kills the server
 // each time the run is read. After a few restarts the server lives.
-func TestRunKillsEveryServer(t *testing.T) {
+func TestAttemptsOfKillingRun(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	runID, starts, lived := w.late(), 0, false
 	other := w.process()
@@ -364,9 +364,9 @@ func (w *env) late() (runID string) {
 	return v.RunID
 }
 
-// TestQueueOutageIsNoAttempt publishes a run for six hours and delivers nothing. When the queue works again, the run
+// TestAttemptsDuringQueueOutage publishes a run for six hours and delivers nothing. When the queue works again, the run
 // continues.
-func TestQueueOutageIsNoAttempt(t *testing.T) {
+func TestAttemptsDuringQueueOutage(t *testing.T) {
 	realpart.Unraced(t)
 	ctx, w := context.Background(), newEnv(t)
 	runID := w.late()

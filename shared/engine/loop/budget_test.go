@@ -219,9 +219,9 @@ func (m *countedSumming) Generate(ctx context.Context, req model.Request, delta 
 	return r, nil
 }
 
-// TestBudgetCountsSummary has a run that compresses its conversation, and ends because the summary used the tokens that
+// TestBudgetWithSummary has a run that compresses its conversation, and ends because the summary used the tokens that
 // the answer would need. The process dies at each commit in turn.
-func TestBudgetCountsSummary(t *testing.T) {
+func TestBudgetWithSummary(t *testing.T) {
 	var uncut *spent
 	died := false
 	for n := 0; n < 2 || died || n%2 == 0; n++ { // 0: none; then before and after each commit

@@ -156,8 +156,8 @@ func TestCleanupAfterEachEnd(t *testing.T) {
 	}
 }
 
-// TestCleanupRetries lets the engine fail, for a time and for good.
-func TestCleanupRetries(t *testing.T) {
+// TestRetriesOfCleanup lets the engine fail, for a time and for good.
+func TestRetriesOfCleanup(t *testing.T) {
 	w := newEnv(t)
 	e := withMaker(w)
 	e.down = 2
@@ -242,8 +242,8 @@ func TestCleanupWithoutTool(t *testing.T) {
 	isClean(t, w, e, id)
 }
 
-// TestKilledInACleanUp kills the process before and after each commit of a run that leaves something.
-func TestKilledInACleanUp(t *testing.T) {
+// TestCleanupKilledAtEveryCommit kills the process before and after each commit of a run that leaves something.
+func TestCleanupKilledAtEveryCommit(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := 1; n <= 8; n++ {
 			t.Run(fmt.Sprintf("after=%v/%d", after, n), func(t *testing.T) {

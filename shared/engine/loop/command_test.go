@@ -470,7 +470,7 @@ func TestAlwaysAllowCommand(t *testing.T) {
 	})
 }
 
-func TestAlwaysAllowRefusesDestructive(t *testing.T) {
+func TestAlwaysAllowDestructiveCommand(t *testing.T) {
 	h := commands(t, newEnv(t), asksFor("rm x")...)
 	v := h.start(t)
 	if ap := h.open("ana")[0]; slices.Contains(ap.Decisions, run.ApproveAlwaysCommand) {
@@ -546,9 +546,9 @@ func TestCommandsPerDayWithinRun(t *testing.T) {
 	}
 }
 
-// TestCommandsCountOnTheirDay has the user decide on the day after the cards. A command counts on the day on which it
+// TestCommandsDecidedTheNextDay has the user decide on the day after the cards. A command counts on the day on which it
 // runs too, and does not run if that day's commands are used up.
-func TestCommandsCountOnTheirDay(t *testing.T) {
+func TestCommandsDecidedTheNextDay(t *testing.T) {
 	h := commands(t, newEnv(t), asksFor("touch x")[0], asksFor("touch y")[0], script.Turn{Text: "Done."},
 		script.Turn{Text: "Done."})
 	agent := h.loop.Agents[run.Terminal]

@@ -13,10 +13,10 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/skill"
 )
 
-// TestCompressKeepsSkills replaces two activated skills with a summary. The text of the skill that was activated last
+// TestCompressWithSkills replaces two activated skills with a summary. The text of the skill that was activated last
 // is added to the summary as it was recorded, although it had been cut before as an old result of a tool. The other
 // skill is named. The same applies after the next summary.
-func TestCompressKeepsSkills(t *testing.T) {
+func TestCompressWithSkills(t *testing.T) {
 	realpart.Unraced(t)
 	body := strings.Repeat("A step of the skill. ", 1000)
 	skillOf := func(name, body string) *fstest.MapFile {

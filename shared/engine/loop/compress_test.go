@@ -142,9 +142,9 @@ func TestCompressResults(t *testing.T) {
 	begins(t, next, want)
 }
 
-// TestCompressFails lets the model fail to summarise, or return a summary that is longer. This is recorded, and not
+// TestCompressErrors lets the model fail to summarise, or return a summary that is longer. This is recorded, and not
 // tried again before a quarter of the threshold is new.
-func TestCompressFails(t *testing.T) {
+func TestCompressErrors(t *testing.T) {
 	long := strings.Repeat("word ", 800)
 	for name, c := range map[string]struct {
 		answer script.Turn

@@ -23,9 +23,9 @@ func interrupted(st store.Store, n int, happen func()) *faulty.Store {
 	return faulty.Wrap(st, faulty.Commits(faulty.Nth(n, faulty.Before(func(*faulty.Call) { happen() }))))
 }
 
-// TestDeletedWhileItMoves stops a process for longer than its lease, cancels the run and deletes its conversation, and
+// TestDeletedDuringPause stops a process for longer than its lease, cancels the run and deletes its conversation, and
 // lets the process continue. The process finds nothing there, and leaves nothing behind.
-func TestDeletedWhileItMoves(t *testing.T) {
+func TestDeletedDuringPause(t *testing.T) {
 	for n := 2; n <= 4; n++ {
 		ctx := context.Background()
 		w := newEnv(t)

@@ -48,8 +48,8 @@ func newTellingEnv(t *testing.T) (*env, *told) {
 // due returns the time at which the run must be looked at again.
 func (w *env) due(runID string) time.Time { return document.RunFieldsOf(w.document(runID)).Due }
 
-// TestOthersAreTold checks the notifications of every possible course of a run.
-func TestOthersAreTold(t *testing.T) {
+// TestNotificationsOfEachCourse checks the notifications of every possible course of a run.
+func TestNotificationsOfEachCourse(t *testing.T) {
 	ask := script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"},
 		"text": "ten"}}}}
 	decide := func(d run.Decision) func(*testing.T, *env, string) {
@@ -183,9 +183,9 @@ func (d *quick) Publish(ctx context.Context, notices ...event.Event) error {
 	return d.told.Publish(ctx, notices...)
 }
 
-// TestNotificationsReleaseRun approves a call before the notification about it is recorded. The process that receives
-// the resume can advance the run at once, and the notification about the decision is sent too.
-func TestNotificationsReleaseRun(t *testing.T) {
+// TestNotificationsAfterDecision approves a call before the notification about it is recorded. The process that
+// receives the resume can advance the run at once, and the notification about the decision is sent too.
+func TestNotificationsAfterDecision(t *testing.T) {
 	for _, down := range []bool{false, true} {
 		w := newEnv(t)
 		d := &quick{told: told{down: down}}

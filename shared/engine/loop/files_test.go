@@ -45,9 +45,9 @@ func (w *talk) show(prompt string, files []attachment.File, turns ...script.Turn
 	return v, joined(w.request())
 }
 
-// TestFilesSurviveACrash kills the process before and after each commit of a run with a file. Every request of every
+// TestFilesAfterCrash kills the process before and after each commit of a run with a file. Every request of every
 // process has the file's bytes.
-func TestFilesSurviveACrash(t *testing.T) {
+func TestFilesAfterCrash(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		f := file("a.txt", "first", attachment.MaxBytes)
 		for n := 1; n <= 2; n++ {
@@ -80,9 +80,9 @@ func TestFilesSurviveACrash(t *testing.T) {
 	})
 }
 
-// TestFilesTaint has a user who always allows mails to bob. After a file, each mail to bob needs approval, in this run
-// and in later ones of the conversation, and the card names the file.
-func TestFilesTaint(t *testing.T) {
+// TestTaintOfFiles has a user who always allows mails to bob. After a file, each mail to bob needs approval, in this
+// run and in later ones of the conversation, and the card names the file.
+func TestTaintOfFiles(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := &talk{env: verbatim(open(t))}
 		model := w.loop.Model
@@ -102,9 +102,9 @@ func TestFilesTaint(t *testing.T) {
 	})
 }
 
-// TestFilesTaintAfterCompression has a summary in place of a file. The model's words may still repeat the file, so a
+// TestTaintOfFilesAfterCompression has a summary in place of a file. The model's words may still repeat the file, so a
 // mail to bob needs approval.
-func TestFilesTaintAfterCompression(t *testing.T) {
+func TestTaintOfFilesAfterCompression(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := &talk{env: compressing(open(t))}
 		model := w.loop.Model
@@ -137,8 +137,8 @@ func (w *talk) needsApproval(t *testing.T, v *run.View, origin string) {
 	t.Errorf("the card does not name %q: %+v", origin, open[0].Findings)
 }
 
-// TestFilesAreDeleted exports the files of a conversation, and deletes them with it.
-func TestFilesAreDeleted(t *testing.T) {
+// TestDeletedFiles exports the files of a conversation, and deletes them with it.
+func TestDeletedFiles(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := &talk{env: verbatim(open(t))}
 		f := file("a.txt", "first", attachment.MaxBytes-5)
@@ -179,9 +179,9 @@ func (w *talk) existing(t *testing.T, paths []string) (n int) {
 	return n
 }
 
-// TestFilesAreCompressed compresses a conversation because of the tokens of its file. The model summarises the file
+// TestCompressedFiles compresses a conversation because of the tokens of its file. The model summarises the file
 // itself, and later requests do not have it.
-func TestFilesAreCompressed(t *testing.T) {
+func TestCompressedFiles(t *testing.T) {
 	w := &talk{env: compressing(newEnv(t))}
 	f := file("a.txt", "first", 24_000)
 	w.show("read it", []attachment.File{f}, script.Turn{Text: "Read."})
@@ -230,9 +230,9 @@ func TestFilesNotSent(t *testing.T) {
 	}
 }
 
-// TestRequestsWithFilesWait sends three requests with files that an instance cannot hold at once. The third one waits
-// until another one is answered. A request without a file does not wait.
-func TestRequestsWithFilesWait(t *testing.T) {
+// TestMemoryOfRequestsWithFiles sends three requests with files that an instance cannot hold at once. The third one
+// waits until another one is answered. A request without a file does not wait.
+func TestMemoryOfRequestsWithFiles(t *testing.T) {
 	w := newEnv(t)
 	objects := folder.New(t.TempDir())
 	w.rec.Files, w.loop.Files = objects, objects

@@ -116,9 +116,9 @@ func TestFollowCommandAtItsLimit(t *testing.T) {
 	}, "sleep 100")
 }
 
-// TestCancelStopsCommand cancels a run whose command is in progress or about to begin. One second later nothing runs,
+// TestCancelDuringCommand cancels a run whose command is in progress or about to begin. One second later nothing runs,
 // and nothing begins after that, whether its process is alive or dead.
-func TestCancelStopsCommand(t *testing.T) {
+func TestCancelDuringCommand(t *testing.T) {
 	for _, dies := range []string{"", "lost", "before", "after"} {
 		t.Run("dies "+dies, func(t *testing.T) {
 			inTime(t, 5*time.Minute, func(t *testing.T, h *host) {
@@ -211,10 +211,10 @@ func TestCancelInterruptLost(t *testing.T) {
 	}, "sleep 600")
 }
 
-// TestCancelledRetryNeverBegins stops a process before it begins a command, and gives up the retry in each possible
+// TestCancelBeforeRetry stops a process before it begins a command, and gives up the retry in each possible
 // way. The process may wake at any time, so the command is forbidden before its outcome is recorded. The outcome is
 // "not done", which stays true, and its user has nothing to settle. An unreachable host gets another request later.
-func TestCancelledRetryNeverBegins(t *testing.T) {
+func TestCancelBeforeRetry(t *testing.T) {
 	for name, c := range map[string]struct {
 		gives  func(t *testing.T, h *host)
 		reason fault.Code

@@ -10,10 +10,10 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// TestHintsSaveARoundTripAndDecideNothing resumes an approved run by messages with hints that are right, absent, wrong
+// TestHintsInResumes resumes an approved run by messages with hints that are right, absent, wrong
 // or hostile. Each message advances the run for its own user and in its own thread, and changes no other user's
 // documents.
-func TestHintsSaveARoundTripAndDecideNothing(t *testing.T) {
+func TestHintsInResumes(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for name, c := range map[string]struct {
 			hints func(own, another queue.Message) queue.Message

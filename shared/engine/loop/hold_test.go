@@ -243,9 +243,9 @@ func TestCancelledEffectUnknown(t *testing.T) {
 	}
 }
 
-// TestCancelStopsRetries has a tool that is not interruptible and is busy while its run is cancelled. It is not tried
+// TestCancelDuringRetries has a tool that is not interruptible and is busy while its run is cancelled. It is not tried
 // again.
-func TestCancelStopsRetries(t *testing.T) {
+func TestCancelDuringRetries(t *testing.T) {
 	w, tries := newEnv(t), 0
 	w.long(false, func(ctx context.Context, c tool.Call) error {
 		tries++
@@ -432,10 +432,10 @@ func stopped(w *env) (goOn func()) {
 	return func() { close(gate) }
 }
 
-// TestLeaseLostRecordsNothing stops a process in the middle of a long effect for longer than its lease. Another process
+// TestLeaseLostDuringEffect stops a process in the middle of a long effect for longer than its lease. Another process
 // settles the effect meanwhile. When the first one wakes up, its tool's context ends, interruptible or not, and no
 // result of the tool is recorded over the outcome.
-func TestLeaseLostRecordsNothing(t *testing.T) { onEachStore(t, zombieRecordsNothing) }
+func TestLeaseLostDuringEffect(t *testing.T) { onEachStore(t, zombieRecordsNothing) }
 
 func zombieRecordsNothing(t *testing.T, open func(testing.TB) *env) {
 	for _, settled := range []string{"done", "unknown"} {
@@ -480,9 +480,9 @@ func zombieRecordsNothing(t *testing.T, open func(testing.TB) *env) {
 	}
 }
 
-// TestLeaseLostDoesNotAct stops a process right after the intent of a long effect, for longer than its lease. Another
+// TestLeaseLostAfterIntent stops a process right after the intent of a long effect, for longer than its lease. Another
 // process finds that nothing has happened and carries out the effect. The first one must not carry it out as well.
-func TestLeaseLostDoesNotAct(t *testing.T) { onEachStore(t, zombieDoesNotAct) }
+func TestLeaseLostAfterIntent(t *testing.T) { onEachStore(t, zombieDoesNotAct) }
 
 func zombieDoesNotAct(t *testing.T, open func(testing.TB) *env) {
 	w := open(t)

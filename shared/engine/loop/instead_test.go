@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestApprovalRejectsEarlierCard commits a yes and the rejection of an earlier run's card together, on each store.
-func TestApprovalRejectsEarlierCard(t *testing.T) {
+// TestApprovalInsteadOfEarlierCard commits a yes and the rejection of an earlier run's card together, on each store.
+func TestApprovalInsteadOfEarlierCard(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		c := &chatting{env: open(t), t: t}
 		first := c.proposes("bob@x.org")

@@ -119,9 +119,9 @@ func outputWrites(c *faulty.Call) bool {
 	})
 }
 
-// TestOutputOutlivesAnOutage makes the store fail while a call prints, loses the answers of commits, and lets another
+// TestOutputDuringOutage makes the store fail while a call prints, loses the answers of commits, and lets another
 // process write the same output in between. All of the output is kept, once.
-func TestOutputOutlivesAnOutage(t *testing.T) {
+func TestOutputDuringOutage(t *testing.T) {
 	all := strings.Repeat("a line of the output\n", 10_000)
 	odd := func(n int) bool { return n%2 == 1 }
 	var own store.Store // the other process's

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestWatchersSeeTheExpiry checks that a watched run is moved as soon as its approval expires, without a sweep.
-func TestWatchersSeeTheExpiry(t *testing.T) {
+// TestExpiryOfWatchedRun checks that a watched run is moved as soon as its approval expires, without a sweep.
+func TestExpiryOfWatchedRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &env{t: t, ticks: time.Now}
 		w.on(memory.New(time.Now), func(time.Duration) {})

@@ -13,10 +13,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
-// TestAdvanceAfterCallerLeaves cancels the context of the caller that advances a run, in each kind of step. The step in
+// TestAdvanceWithoutCaller cancels the context of the caller that advances a run, in each kind of step. The step in
 // progress is finished or repeated, nothing is done twice, no time of a lease is lost, and the run ends in the same way
 // as without the cancellation.
-func TestAdvanceAfterCallerLeaves(t *testing.T) {
+func TestAdvanceWithoutCaller(t *testing.T) {
 	sending := script.Turn{Calls: []script.Call{{Name: "send", Args: map[string]any{"to": []string{"bob@x.org"},
 		"text": "hello"}}}}
 	reading := script.Turn{Calls: []script.Call{{Name: "read"}}}

@@ -142,9 +142,9 @@ func TestMeasured(t *testing.T) {
 		"run.duration assistant failed PolicyError.expired: 87000 in 1\nsweep.found: 1")
 }
 
-// TestRetriesAreMeasured counts a commit that a store does not accept at once, and a step whose process has died. The
+// TestMetricsOfRetries counts a commit that a store does not accept at once, and a step whose process has died. The
 // process dies while the next model call is under way.
-func TestRetriesAreMeasured(t *testing.T) { synctest.Test(t, retriesAreMeasured) }
+func TestMetricsOfRetries(t *testing.T) { synctest.Test(t, retriesAreMeasured) }
 
 func retriesAreMeasured(t *testing.T) {
 	w := onMemory(t)

@@ -66,8 +66,8 @@ func TestPatienceWithModel(t *testing.T) {
 	})
 }
 
-// TestPatienceEnds checks when a run fails instead of waiting, and that it does all that it promised before.
-func TestPatienceEnds(t *testing.T) {
+// TestPatienceAtItsEnd checks when a run fails instead of waiting, and that it does all that it promised before.
+func TestPatienceAtItsEnd(t *testing.T) {
 	quota := fault.New(fault.Model, model.CodeQuota, "Used up.")
 	for name, c := range map[string]struct {
 		err   error
@@ -93,8 +93,8 @@ func TestPatienceEnds(t *testing.T) {
 	}
 }
 
-// TestPatienceIsBounded asks a model that never has capacity: the run fails after an hour, with the model's error.
-func TestPatienceIsBounded(t *testing.T) {
+// TestPatienceLimit asks a model that never has capacity: the run fails after an hour, with the model's error.
+func TestPatienceLimit(t *testing.T) {
 	w := newEnv(t)
 	begin := w.clock()
 	v := w.patient(t, noQuota)
@@ -113,8 +113,8 @@ func TestPatienceIsBounded(t *testing.T) {
 	}
 }
 
-// TestWhatEndsAWaitForTheModel cancels a run that waits for its model, and lets another reach its deadline.
-func TestWhatEndsAWaitForTheModel(t *testing.T) {
+// TestPatienceCancelled cancels a run that waits for its model, and lets another reach its deadline.
+func TestPatienceCancelled(t *testing.T) {
 	w := newEnv(t)
 	id := w.patient(t, noQuota).RunID
 	if _, err := w.loop.Cancel(t.Context(), "ana", id); err != nil {
@@ -151,8 +151,8 @@ func TestPatienceAfterText(t *testing.T) {
 	}
 }
 
-// TestPatienceSpreadsRuns checks that runs which found no capacity at the same time are not due at the same time.
-func TestPatienceSpreadsRuns(t *testing.T) {
+// TestPatienceOfManyRuns checks that runs which found no capacity at the same time are not due at the same time.
+func TestPatienceOfManyRuns(t *testing.T) {
 	w := newEnv(t)
 	times := map[time.Time]bool{}
 	for range 20 {

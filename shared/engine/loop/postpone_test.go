@@ -49,9 +49,9 @@ func (w *env) sweepsAnew(t *testing.T) (due int) {
 	return s.Due
 }
 
-// TestPostponedCallRepeats has no process wait for the call: each look is made by another process, which the sweep has
-// woken.
-func TestPostponedCallRepeats(t *testing.T) {
+// TestPostponedCallInOtherProcesses has no process wait for the call: each look is made by another process, which the
+// sweep has woken.
+func TestPostponedCallInOtherProcesses(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
 		id, looks := w.waits(t, tool.NotRequired, 11*time.Minute)
@@ -170,9 +170,9 @@ func newLimited(asks time.Duration, prepare bool, approval tool.Approval) *limit
 	return l
 }
 
-// TestAnApprovedEffectWaitsAsItsServiceAsks checks that an approved call is not tried before the time that its service
+// TestApprovedEffectAtBusyService checks that an approved call is not tried before the time that its service
 // has asked for, goes on by itself then, under the same approval, and takes place once. It shows until when it waits.
-func TestAnApprovedEffectWaitsAsItsServiceAsks(t *testing.T) {
+func TestApprovedEffectAtBusyService(t *testing.T) {
 	for _, prepare := range []bool{false, true} {
 		w := newEnv(t)
 		l := newLimited(10*time.Minute, prepare, tool.Required)
@@ -212,9 +212,9 @@ func TestAnApprovedEffectWaitsAsItsServiceAsks(t *testing.T) {
 	}
 }
 
-// TestAnEffectDoesNotWaitTooLong checks that a call fails at once if its service asks for longer than its approval was
+// TestEffectAtLongBusyService checks that a call fails at once if its service asks for longer than its approval was
 // valid, or than its run has, and if no user has approved it.
-func TestAnEffectDoesNotWaitTooLong(t *testing.T) {
+func TestEffectAtLongBusyService(t *testing.T) {
 	for name, tt := range map[string]struct {
 		asks     time.Duration
 		approval tool.Approval
@@ -246,8 +246,8 @@ func TestAnEffectDoesNotWaitTooLong(t *testing.T) {
 	}
 }
 
-// TestAReadWaitsAsItsServiceAsks checks that a reading call waits as long as a run waits for a model.
-func TestAReadWaitsAsItsServiceAsks(t *testing.T) {
+// TestReadAtBusyService checks that a reading call waits as long as a run waits for a model.
+func TestReadAtBusyService(t *testing.T) {
 	for asks, want := range map[time.Duration]run.ActionStatus{20 * time.Minute: run.ActionCompleted,
 		time.Hour + time.Minute: run.ActionFailed} {
 		w := newEnv(t)

@@ -33,7 +33,7 @@ func stalled(st store.Store) *faulty.Store {
 
 // A client whose request is in progress when the store stops gets its answer within ten seconds, as does every later
 // request.
-func TestStoreOutageAnsweredInTime(t *testing.T) {
+func TestAnswersDuringStoreOutage(t *testing.T) {
 	asks := map[string]func(l *loop.Loop, waiting *run.View) error{
 		"start": func(l *loop.Loop, _ *run.View) error {
 			_, err := l.Start(context.Background(), loop.StartRequest{UID: "bea"}, loop.Prompt{Text: "hello"})

@@ -366,7 +366,7 @@ func TestClientCallExpired(t *testing.T) {
 }
 
 // Runs that name one thread share it. The first of them creates it, and a deleted thread is created again.
-func TestProposeSharesAThread(t *testing.T) { onEachStore(t, proposeShares) }
+func TestProposeInOneThread(t *testing.T) { onEachStore(t, proposeShares) }
 
 func proposeShares(t *testing.T, open func(testing.TB) *env) {
 	ctx := context.Background()

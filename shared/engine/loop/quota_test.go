@@ -105,9 +105,9 @@ func TestQuotaWithoutPatience(t *testing.T) {
 	}
 }
 
-// TestProcessesShareAQuota lets processes ask at the same time on each store. Together they have no more than the quota
-// of the minutes that it took, and the document has no user's ID.
-func TestProcessesShareAQuota(t *testing.T) {
+// TestQuotaOfSeveralProcesses lets processes ask at the same time on each store. Together they have no more than the
+// quota of the minutes that it took, and the document has no user's ID.
+func TestQuotaOfSeveralProcesses(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)
 		const processes, calls, requests = 3, 20, 25

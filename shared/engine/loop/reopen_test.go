@@ -87,9 +87,9 @@ $ resolve 1 approve_and_always_allow_recipient`)
 	})
 }
 
-// TestReopenFails undoes a correction when no other approval may be requested. The undo counts, the error says what
-// stays rejected, and the same undo reopens the calls when that is possible again.
-func TestReopenFails(t *testing.T) {
+// TestReopenOverTheLimit undoes a correction when no other approval may be requested. The undo counts, the error says
+// what stays rejected, and the same undo reopens the calls when that is possible again.
+func TestReopenOverTheLimit(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		s := newScenario(t, open(t))
 		correction := corrected(t, s)

@@ -77,9 +77,9 @@ func TestNarrowing(t *testing.T) {
 	}
 }
 
-// TestNarrowingLeavesPlanning checks that a session can propose its plan after it has read something that leaves few
+// TestNarrowingWithoutPlan checks that a session can propose its plan after it has read something that leaves few
 // tools.
-func TestNarrowingLeavesPlanning(t *testing.T) {
+func TestNarrowingWithoutPlan(t *testing.T) {
 	w := newEnv(t)
 	addArchitect(w)
 	w.loop.Tools["narrow"] = focusing("narrow", "lookup")

@@ -165,9 +165,9 @@ func TestGrantInAudit(t *testing.T) {
 	}
 }
 
-// TestGrantTakenBackAtThatMoment withdraws a grant between the model's call and its intent, with both orders of the two
+// TestGrantWithdrawnBeforeIntent withdraws a grant between the model's call and its intent, with both orders of the two
 // commits. The first one counts.
-func TestGrantTakenBackAtThatMoment(t *testing.T) {
+func TestGrantWithdrawnBeforeIntent(t *testing.T) {
 	w := newEnv(t)
 	v, ap := proposed(t, w)
 	ctx := context.Background()

@@ -143,9 +143,9 @@ func (h *handed) Sweep(_ context.Context, s queue.Shard) error { *h = append(*h,
 
 func (h *handed) Close() error { return nil }
 
-// TestSweepSplitsWork has a shard with more than a page. Other requests sweep its rest, and each hands on the part for
-// which it has no time. Together they resume each run once. An unknown shard is refused.
-func TestSweepSplitsWork(t *testing.T) {
+// TestSweepOfLargeShard has a shard with more than a page. Other requests sweep its rest, and each hands on the part
+// for which it has no time. Together they resume each run once. An unknown shard is refused.
+func TestSweepOfLargeShard(t *testing.T) {
 	ctx, w := context.Background(), newEnv(t)
 	due := map[string]bool{}
 	var writes []store.Write
@@ -302,10 +302,10 @@ func (s *sweepers) Sweep(_ context.Context, at queue.Shard) error {
 
 func (s *sweepers) Close() error { return nil }
 
-// TestSweepExpiresHundredThousand simulates a load that no emulator can handle. 100,000 approvals expire within a
+// TestSweepOfHundredThousand simulates a load that no emulator can handle. 100,000 approvals expire within a
 // minute, and are handled within five, by the sweep and the resume function as deployed. Without the sweeps that are
 // handed on, one request would publish them all.
-func TestSweepExpiresHundredThousand(t *testing.T) {
+func TestSweepOfHundredThousand(t *testing.T) {
 	realpart.Long(t, "it simulates a hundred thousand expiries twice")
 	const all = 100_000
 	took := map[bool]time.Duration{}

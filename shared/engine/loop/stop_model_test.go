@@ -23,9 +23,9 @@ func onAllStores(t *testing.T, test func(t *testing.T, open func(testing.TB) *en
 	onEachStore(t, test)
 }
 
-// TestCancelEndsModelCall lets another process cancel a run with a model that never answers, and one with a search that
-// never does. The waiting process ends the call and the run, without a change of its clock.
-func TestCancelEndsModelCall(t *testing.T) { onAllStores(t, stopEndsWhatIsAsked) }
+// TestCancelDuringHangingModelCall lets another process cancel a run with a model that never answers, and one with a
+// search that never does. The waiting process ends the call and the run, without a change of its clock.
+func TestCancelDuringHangingModelCall(t *testing.T) { onAllStores(t, stopEndsWhatIsAsked) }
 
 func stopEndsWhatIsAsked(t *testing.T, open func(testing.TB) *env) {
 	for name, search := range map[string]bool{"the model": false, "a tool that looks": true} {

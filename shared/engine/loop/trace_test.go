@@ -201,8 +201,8 @@ func TestSpansOfFailures(t *testing.T) {
 	}
 }
 
-// TestSpansBelongToTheirCaller checks that a run's spans are part of its caller's trace.
-func TestSpansBelongToTheirCaller(t *testing.T) {
+// TestSpansOfCaller checks that a run's spans are part of its caller's trace.
+func TestSpansOfCaller(t *testing.T) {
 	w := newEnv(t)
 	spans := w.traced()
 	w.model.Then(script.Turn{Text: "Hello."})
@@ -286,9 +286,9 @@ func TestSpansOfASummary(t *testing.T) {
 	}
 }
 
-// TestSpansLinkToWhoAsked checks that each part of a run that was handed over links to the first part, and to the part
+// TestSpansOfHandedOverRun checks that each part of a run that was handed over links to the first part, and to the part
 // that requested it.
-func TestSpansLinkToWhoAsked(t *testing.T) {
+func TestSpansOfHandedOverRun(t *testing.T) {
 	w := newEnv(t)
 	spans := w.traced()
 	w.model.Then(

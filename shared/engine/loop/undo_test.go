@@ -240,9 +240,9 @@ func TestUndoAlways(t *testing.T) {
 	}
 }
 
-// TestHeldAndForgotten loses the resume of an approval within its undo window. The sweep finds the run after the
-// window, and not before.
-func TestHeldAndForgotten(t *testing.T) {
+// TestUndoWindowWithLostResume loses the resume of an approval within its undo window. The sweep finds the run after
+// the window, and not before.
+func TestUndoWindowWithLostResume(t *testing.T) {
 	w := newEnv(t)
 	id := w.held(t, run.ApproveOnce, hold)
 	w.queue = nil
@@ -260,8 +260,9 @@ func TestHeldAndForgotten(t *testing.T) {
 	}
 }
 
-// TestHeldAndTakenUp restarts the only process within an undo window. The new process waits for the rest of the window.
-func TestHeldAndTakenUp(t *testing.T) {
+// TestUndoWindowAfterRestart restarts the only process within an undo window. The new process waits for the rest of the
+// window.
+func TestUndoWindowAfterRestart(t *testing.T) {
 	w := newEnv(t)
 	id := w.held(t, run.ApproveOnce, 2*hold)
 	w.queue = nil

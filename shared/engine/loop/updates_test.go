@@ -36,9 +36,9 @@ func (c *calls) sink(u unit.Update) {
 	}
 }
 
-// TestUpdatesTellOfCalls follows calls in this process: the arguments, the result, and the tool's own error value,
+// TestUpdatesOfCalls follows calls in this process: the arguments, the result, and the tool's own error value,
 // whatever text the model gets for it.
-func TestUpdatesTellOfCalls(t *testing.T) {
+func TestUpdatesOfCalls(t *testing.T) {
 	errOwn := errors.New("the tool's own")
 	long := strings.Repeat("é", 64<<10)
 	for name, c := range map[string]struct {
@@ -102,9 +102,9 @@ func own(t *testing.T, returns func() (any, error)) *tool.Tool {
 	return made
 }
 
-// TestUpdatesTellOfEffects follows effects. An effect begins once its intent is durable, and only once for all
+// TestUpdatesOfEffects follows effects. An effect begins once its intent is durable, and only once for all
 // attempts. One that is not carried out has no beginning, and one with an unknown outcome has its error.
-func TestUpdatesTellOfEffects(t *testing.T) {
+func TestUpdatesOfEffects(t *testing.T) {
 	w, got := newEnv(t), &calls{}
 	w.assistant().OnReject = "continue"
 	bob := func(text string) script.Call {

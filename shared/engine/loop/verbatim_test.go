@@ -323,9 +323,9 @@ func TestVerbatimAfterWords(t *testing.T) {
 	}
 }
 
-// TestVerbatimIsDeleted checks that a user's export contains the contents, and that none are left after the
+// TestVerbatimDeleted checks that a user's export contains the contents, and that none are left after the
 // conversation is deleted.
-func TestVerbatimIsDeleted(t *testing.T) {
+func TestVerbatimDeleted(t *testing.T) {
 	ctx := context.Background()
 	w := &talk{env: verbatim(newEnv(t))}
 	for i := range 12 {

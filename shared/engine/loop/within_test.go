@@ -8,9 +8,9 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 )
 
-// TestStepsFitIntoACall compares the steps' timeouts with the function's. Five seconds of the function's time are for
+// TestStepTimeouts compares the steps' timeouts with the function's. Five seconds of the function's time are for
 // the last commit.
-func TestStepsFitIntoACall(t *testing.T) {
+func TestStepTimeouts(t *testing.T) {
 	for d := loop.LeastCall; d <= time.Hour; d += time.Second {
 		p := registry.Limits{}.Within(d)
 		if longest := max(p.ModelTimeout, p.ToolTimeout, p.LongestTool) + 5*time.Second; longest > d ||

@@ -53,8 +53,8 @@ func withUnrecordedEffect(t *testing.T) (w *deployment, forward func(time.Durati
 	return w, func(d time.Duration) { ahead.Add(int64(d)) }
 }
 
-// TestDeleteReconcilesRunningEffect deletes a user whose mail has been sent, while the run has not recorded it.
-func TestDeleteReconcilesRunningEffect(t *testing.T) {
+// TestDeleteDuringEffect deletes a user whose mail has been sent, while the run has not recorded it.
+func TestDeleteDuringEffect(t *testing.T) {
 	w, forward := withUnrecordedEffect(t)
 	got, err := w.users(w.seen).Delete(t.Context(), "ana")
 	if err != nil || got.Gone || len(offboard.Acting(got.Waiting)) != 1 || got.Link != "" {
@@ -74,8 +74,8 @@ func TestDeleteReconcilesRunningEffect(t *testing.T) {
 	w.outcome(t, "succeeded")
 }
 
-// TestRevokeKeepsAccountForEffect disables ana at the same moment.
-func TestRevokeKeepsAccountForEffect(t *testing.T) {
+// TestRevokeDuringEffect disables ana at the same moment.
+func TestRevokeDuringEffect(t *testing.T) {
 	w, forward := withUnrecordedEffect(t)
 	d := w.users(w.seen)
 	first, err := d.Revoke(t.Context(), "ana")

@@ -36,9 +36,9 @@ func queue(t *testing.T, c *calendar, users []uint32) (granted []int64, asks int
 	return granted, asks
 }
 
-// TestWaitsAsComputed lets a thousand runs ask at once for a quota of 100 a minute: 100 are answered at once and 90 in
-// each later minute, and every run wakes once.
-func TestWaitsAsComputed(t *testing.T) {
+// TestCalendarOfThousandRuns lets a thousand runs ask at once for a quota of 100 a minute: 100 are answered at once and
+// 90 in each later minute, and every run wakes once.
+func TestCalendarOfThousandRuns(t *testing.T) {
 	for name, user := range map[string]func(i int) uint32{
 		"one user":      func(int) uint32 { return 1 },
 		"a user a run":  func(i int) uint32 { return uint32(i) },
@@ -86,9 +86,9 @@ func TestCalendarOneRunAmongHundreds(t *testing.T) {
 	}
 }
 
-// TestUsersTakeTurns compares the waits of users with many and with few runs, in any order of their asks: a user's n-th
-// run is answered no later than if each user before it had n runs.
-func TestUsersTakeTurns(t *testing.T) {
+// TestCalendarOfUsers compares the waits of users with many and with few runs, in any order of their asks: a user's
+// n-th run is answered no later than if each user before it had n runs.
+func TestCalendarOfUsers(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	for range 30 {
 		var users []uint32
@@ -121,8 +121,9 @@ func TestUsersTakeTurns(t *testing.T) {
 	}
 }
 
-// TestTurnsLapse checks that turns of runs that were cancelled do not hold up others for longer than the grace.
-func TestTurnsLapse(t *testing.T) {
+// TestCalendarOfCancelledRuns checks that turns of runs that were cancelled do not hold up others for longer than the
+// grace.
+func TestCalendarOfCancelledRuns(t *testing.T) {
 	c := &calendar{Minute: 100}
 	for range 1000 {
 		c.answer(call(1, false))

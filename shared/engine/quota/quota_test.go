@@ -190,8 +190,8 @@ func TestBudgetAfterCrash(t *testing.T) {
 	})
 }
 
-// TestCallersThatLeave ends the contexts of callers that wait for the next write. The others get their answers.
-func TestCallersThatLeave(t *testing.T) {
+// TestCallersGone ends the contexts of callers that wait for the next write. The others get their answers.
+func TestCallersGone(t *testing.T) {
 	inBubble(t, func(t *testing.T, st store.Store) {
 		b := quota.New(quota.Config{Store: st, Limits: quota.Limits{Requests: 10}})
 		if err := b.Take(t.Context(), quota.Call{Model: "m", UID: "ana"}); err != nil {

@@ -83,7 +83,7 @@ func TestMessagePages(t *testing.T) {
 	}
 }
 
-func TestDeleteThreadLeavesNothing(t *testing.T) {
+func TestDeleteThread(t *testing.T) {
 	ctx := context.Background()
 	r := newRecords(t)
 	converse(t, r.Store, "thread-0000000001", 150, 10)

@@ -99,8 +99,8 @@ func dial(to string) func(context.Context, string, string) (net.Conn, error) {
 	}
 }
 
-// TestSendEnds checks that Send does not wait forever for a server that sends nothing.
-func TestSendEnds(t *testing.T) {
+// TestSendToSilentServer checks that Send does not wait forever for a server that sends nothing.
+func TestSendToSilentServer(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -93,9 +93,9 @@ func news(run string, n int) (all []event.Event) {
 	return all
 }
 
-// TestDirectSendsOnce checks that an endpoint that is down delays no other. It receives the missed notifications later,
-// in order, and the other endpoint receives nothing twice.
-func TestDirectSendsOnce(t *testing.T) {
+// TestDirectToDownEndpoint checks that an endpoint that is down delays no other. It receives the missed notifications
+// later, in order, and the other endpoint receives nothing twice.
+func TestDirectToDownEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, w := newDirect(t)
 		w.set(true, false)
@@ -124,9 +124,9 @@ func TestDirectSendsOnce(t *testing.T) {
 	})
 }
 
-// TestDirectNeverWaits checks that a call returns at once while an endpoint hangs, and that the endpoint gets one
-// request at a time about a run.
-func TestDirectNeverWaits(t *testing.T) {
+// TestDirectToHangingEndpoint checks that a call returns at once while an endpoint hangs, and that the endpoint gets
+// one request at a time about a run.
+func TestDirectToHangingEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, w := newDirect(t)
 		w.set(false, true)
@@ -149,9 +149,9 @@ func TestDirectNeverWaits(t *testing.T) {
 	})
 }
 
-// TestDirectWaitsAsAsked checks that an endpoint that asked to wait gets nothing before that time, about any run, and
+// TestDirectToBusyEndpoint checks that an endpoint that asked to wait gets nothing before that time, about any run, and
 // everything after it. If the time is after the last attempt, the notification is given up at once.
-func TestDirectWaitsAsAsked(t *testing.T) {
+func TestDirectToBusyEndpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, w := newDirect(t)
 		w.set(true, false)
@@ -184,8 +184,8 @@ func TestDirectWaitsAsAsked(t *testing.T) {
 	})
 }
 
-// TestDirectGivesUp checks that attempts end after a day.
-func TestDirectGivesUp(t *testing.T) {
+// TestDirectLastAttempt checks that attempts end after a day.
+func TestDirectLastAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, w := newDirect(t)
 		w.set(true, false)

@@ -46,9 +46,9 @@ func send(t *testing.T, n event.Event, at time.Time) received {
 	return r
 }
 
-// TestSignatureVerifies lets the library of Standard Webhooks verify requests with either key of a rotation. It refuses
-// requests that were changed, are old, or were signed with another key.
-func TestSignatureVerifies(t *testing.T) {
+// TestSignatureByLibrary lets the library of Standard Webhooks verify requests with either key of a rotation. It
+// refuses requests that were changed, are old, or were signed with another key.
+func TestSignatureByLibrary(t *testing.T) {
 	library := filepath.Join(chatclients.Modules(t), chatclients.StandardWebhooks)
 	d := chatclients.Drive(t, "testdata/verify.mjs", "STANDARD_WEBHOOKS="+library)
 	n := news("run1", 1)[0]

@@ -107,8 +107,8 @@ func TestSendRefused(t *testing.T) {
 	}
 }
 
-// TestSendWaitsAsAsked checks that a device whose push service asked to wait gets nothing before that time.
-func TestSendWaitsAsAsked(t *testing.T) {
+// TestSendToBusyService checks that a device whose push service asked to wait gets nothing before that time.
+func TestSendToBusyService(t *testing.T) {
 	key, service := newKey(t), newService(t)
 	_, sub := subscribe(t, service, key.Public())
 	at, asked := time.Now(), 0

@@ -50,8 +50,8 @@ func afterHeader(png, kind, body string) string {
 	return png[:33] + string(size) + chunk + string(sum) + png[33:]
 }
 
-// TestPictureLosesPlace checks that pictures lose the place, and nothing that a reader of the picture needs.
-func TestPictureLosesPlace(t *testing.T) {
+// TestPlaceOfPicture checks that pictures lose the place, and nothing that a reader of the picture needs.
+func TestPlaceOfPicture(t *testing.T) {
 	jpg, png, little := encoded(t, true), encoded(t, false), exif(binary.LittleEndian)
 	for name, data := range map[string]string{
 		"a JPEG":                app1(jpg, "Exif\x00\x00"+little),

@@ -17,8 +17,8 @@ func box(kind, body string) string {
 // movieHead returns the first box of a movie.
 func movieHead(major string) string { return box("ftyp", major+"\x00\x00\x00\x00mp41") }
 
-// TestMovieLosesPlace checks that movies lose the places that phones and cameras write into them, and no other byte.
-func TestMovieLosesPlace(t *testing.T) {
+// TestPlaceOfMovie checks that movies lose the places that phones and cameras write into them, and no other byte.
+func TestPlaceOfMovie(t *testing.T) {
 	frames := box("mdat", "the frames, +37.4219-122.0840/ included")
 	for name, c := range map[string]struct{ metadata, secret string }{
 		"Android": {box("moov", box("udta", box("\xa9xyz", "\x00\x14\x15\xc7+37.4219-122.0840/"))), "37.4219"},
@@ -67,8 +67,8 @@ func TestMovieWithoutPlaceUnchanged(t *testing.T) {
 	}
 }
 
-// TestUserKeepsMovie checks that the caller's bytes stay as they are.
-func TestUserKeepsMovie(t *testing.T) {
+// TestMovieOfCaller checks that the caller's bytes stay as they are.
+func TestMovieOfCaller(t *testing.T) {
 	movie := []byte(movieHead("isom") + box("moov", "+37.4219-122.0840/"))
 	before := bytes.Clone(movie)
 	if f, err := attachment.New("x", movie); err != nil || !f.LocationRemoved || !bytes.Equal(movie, before) {

@@ -62,7 +62,7 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-func TestSealRedactsTheMessage(t *testing.T) {
+func TestSealRedaction(t *testing.T) {
 	e, _ := audit.Seal(audit.Head{},
 		audit.Entry{Message: "sent to CANARY@example.com with Bearer CANARY " + strings.Repeat("x ", 1000)})
 	if strings.Contains(e.Message, "CANARY") || len(e.Message) > 500 {
@@ -74,7 +74,7 @@ func TestSealRedactsTheMessage(t *testing.T) {
 }
 
 // Entries that a store returns verify: a time in UTC, text that is not UTF-8, any characters.
-func TestChainsSurviveTheStore(t *testing.T) {
+func TestChainsReadBack(t *testing.T) {
 	var entries []audit.Entry
 	var head audit.Head
 	for _, message := range []string{"", "\xff\xfe", "\u2028 <&> \" \\ \x00 ü 😀", "é"} {

@@ -98,7 +98,7 @@ func TestVerifyMutations(t *testing.T) {
 }
 
 // Verify terminates and finds a fault for any input that is not a chain.
-func TestVerifyWithstandsAnything(t *testing.T) {
+func TestVerifyOfAnyInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sealed, end := chain("run-1", rapid.IntRange(0, 5).Draw(t, "entries"))
 		entries, head := slices.Clone(sealed), end
@@ -115,9 +115,9 @@ func TestVerifyWithstandsAnything(t *testing.T) {
 	})
 }
 
-// TestHashesStay compares the hash of any entry with the result of another implementation of RFC 8785, which sealed the
-// entries of earlier releases.
-func TestHashesStay(t *testing.T) {
+// TestHashesOfEarlierReleases compares the hash of any entry with the result of another implementation of RFC 8785,
+// which sealed the entries of earlier releases.
+func TestHashesOfEarlierReleases(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var e audit.Entry
 		for i := range reflect.TypeFor[audit.Entry]().NumField() {

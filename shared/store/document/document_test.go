@@ -35,8 +35,8 @@ func queries() []store.Query {
 	}
 }
 
-// TestIndexesServeQueries checks that every query has its index and every index is needed by a query.
-func TestIndexesServeQueries(t *testing.T) {
+// TestIndexesOfQueries checks that every query has its index and every index is needed by a query.
+func TestIndexesOfQueries(t *testing.T) {
 	unused := slices.Clone(store.Indexes)
 	for _, q := range queries() {
 		index, err := store.CheckQuery(q)
@@ -163,7 +163,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func TestLoadStoreFails(t *testing.T) {
+func TestLoadStoreError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	st := memory.New(func() time.Time { return at })

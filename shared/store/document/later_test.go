@@ -85,9 +85,9 @@ var replaced = map[string]string{
 	"engine/unit/write.go":        "it has decoded the document, and calls Put if there are such members",
 }
 
-// TestEveryWriteKeepsLaterContent checks that no code writes a document back that it has read without Put, except with
+// TestLaterContentInWrites checks that no code writes a document back that it has read without Put, except with
 // the same content.
-func TestEveryWriteKeepsLaterContent(t *testing.T) {
+func TestLaterContentInWrites(t *testing.T) {
 	found := map[string]bool{}
 	puts := 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

@@ -97,7 +97,7 @@ func TestTogether(t *testing.T) {
 }
 
 // The commits of a failed transaction are retried one by one, so that no commit fails because of another.
-func TestCommitFailsAlone(t *testing.T) {
+func TestCommitOfFailedTransaction(t *testing.T) {
 	grouped(t, func(t *testing.T, f *file) {
 		f.fails = "b"
 		a, b, c := f.commit(t.Context(), "a", 1), f.commit(t.Context(), "b", 1), f.commit(t.Context(), "c", 1)
@@ -158,7 +158,7 @@ func TestCommitCancelledMeanwhile(t *testing.T) {
 }
 
 // If the driver panics, only the caller that leads panics.
-func TestCommitPanics(t *testing.T) {
+func TestCommitWithPanic(t *testing.T) {
 	grouped(t, func(t *testing.T, f *file) {
 		f.fails = "panic"
 		a, b := f.commit(t.Context(), "a", 1), f.commit(t.Context(), "b", 1)

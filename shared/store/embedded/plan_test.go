@@ -124,7 +124,7 @@ func TestDurability(t *testing.T) {
 
 // The write-ahead log is copied into the file while commits continue, and then starts from its beginning, so it does
 // not grow.
-func TestWriteAheadLogStaysShort(t *testing.T) {
+func TestWriteAheadLogSize(t *testing.T) {
 	st, err := Open(t.TempDir(), time.Now)
 	if err != nil {
 		t.Fatal(err)

@@ -117,7 +117,7 @@ func TestElsewhere(t *testing.T) {
 }
 
 // One goroutine checks the file while there are listeners, and none does after the last one has gone.
-func TestElsewhereRests(t *testing.T) {
+func TestElsewhereWithoutListeners(t *testing.T) {
 	st := file(t, t.TempDir(), time.Now)
 	before := goleak.IgnoreCurrent()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -231,7 +231,7 @@ func TestHungServer(t *testing.T) {
 }
 
 // A server that was sent the caller's deadline may report it before the caller's own clock does.
-func TestServerReportsTheCallersLimit(t *testing.T) {
+func TestDeadlineReportedByServer(t *testing.T) {
 	_, st := serve(t, fails(codes.DeadlineExceeded))
 	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
 	defer cancel()

@@ -141,7 +141,7 @@ func TestExpiry(t *testing.T) {
 }
 
 // Browsers and phones may not access the database directly, not even with a signed-in user.
-func TestRulesDenyAll(t *testing.T) {
+func TestRulesOfDatabase(t *testing.T) {
 	text, err := os.ReadFile("../../../infra/firestore.rules")
 	if err != nil {
 		t.Fatal(err)

@@ -88,9 +88,9 @@ func TestWatchSameVersion(t *testing.T) {
 	}
 }
 
-// TestBrought passes changes to a watcher in several ways and orders. Commits of this process are delivered without a
-// read. After any other possible change the document is read. Nothing is delivered after something newer.
-func TestBrought(t *testing.T) {
+// TestChangesBrought passes changes to a watcher in several ways and orders. Commits of this process are delivered
+// without a read. After any other possible change the document is read. Nothing is delivered after something newer.
+func TestChangesBrought(t *testing.T) {
 	at := func(n int64) time.Time { return time.Unix(n, 0) }
 	update := []store.Write{store.Update("runs/a", at(1), map[string]any{"due": at(7)}, []byte("{}"))}
 	committed := func(n int64) func(*watch.Hub) {
@@ -155,9 +155,9 @@ func TestBrought(t *testing.T) {
 	}
 }
 
-// TestBroughtLate passes an older state than the one that was read, which is not delivered, and one that the caller of
-// the commit changes afterwards.
-func TestBroughtLate(t *testing.T) {
+// TestChangesBroughtLate passes an older state than the one that was read, which is not delivered, and one that the
+// caller of the commit changes afterwards.
+func TestChangesBroughtLate(t *testing.T) {
 	var h watch.Hub
 	at := func(n int64) time.Time { return time.Unix(n, 0).UTC() }
 	get := func(context.Context, ...string) ([]store.Doc, error) {

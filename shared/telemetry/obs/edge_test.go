@@ -237,7 +237,7 @@ func TestPanics(t *testing.T) {
 	})
 }
 
-func TestStreamsFlow(t *testing.T) {
+func TestFlushOfStreams(t *testing.T) {
 	_, w := edge(t, httptest.NewRequest("GET", "/", nil), func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusEarlyHints)
 		_, _ = io.WriteString(w, "a")

@@ -150,7 +150,7 @@ func deep(n int) slog.Attr {
 	return a
 }
 
-func TestUsefulValuesStay(t *testing.T) {
+func TestLogOfUsefulValues(t *testing.T) {
 	line, text := logged(t, func(l *slog.Logger) {
 		l.Info("m", "runId", "r-1", "promptTokens", 12, "emailVerified", true, "v", valuer{}, "n", nil, "none",
 			(*nobody)(nil), "bad", func() {}, "f", 1.5, "code", fault.CodeStaleView, "m", map[string]int{"a": 1})

@@ -82,14 +82,14 @@ func TestRedactControls(t *testing.T) {
 	}
 }
 
-func TestRedactIsBounded(t *testing.T) {
+func TestRedactLimit(t *testing.T) {
 	got := obs.Redact(strings.Repeat("ä ", 1<<20))
 	if len(got) > 8<<10 || !strings.HasSuffix(got, " […]") || !utf8.ValidString(got) {
 		t.Errorf("%d bytes, ending in %q", len(got), got[len(got)-8:])
 	}
 }
 
-func TestRedactDropsWhatItCutInHalf(t *testing.T) {
+func TestRedactCutSecret(t *testing.T) {
 	head := "-----BEGIN X-----" + strings.Repeat("M ", 8<<10-60) + "-----END X-----"
 	if got := obs.Redact(head + " " + canary + "." + strings.Repeat("x", 1<<10) + "@example.com"); strings.Contains(got,
 		canary) {

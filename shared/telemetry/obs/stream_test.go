@@ -58,7 +58,7 @@ func filtered(t *testing.T, pieces ...string) string {
 
 // Output without a line break is passed on word by word, and the last word once nothing more arrives. The answer after
 // a question on the same line is not passed on with it.
-func TestSecretFilterFlushes(t *testing.T) {
+func TestSecretFilterWords(t *testing.T) {
 	var b strings.Builder
 	f := obs.NewSecretFilter(&b)
 	for _, step := range []struct{ piece, want string }{
@@ -112,9 +112,9 @@ func TestSecretFilterBlock(t *testing.T) {
 	}
 }
 
-// TestSecretFilterCutsALongWord puts a secret at each place where a word is cut because it is too long to be held back.
+// TestSecretFilterLongWord puts a secret at each place where a word is cut because it is too long to be held back.
 // At most the prefix that identifies the secret is passed on, and all the text around it is.
-func TestSecretFilterCutsALongWord(t *testing.T) {
+func TestSecretFilterLongWord(t *testing.T) {
 	const token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
 	for left := range len(token) + 2 {
 		word := strings.Repeat("a", 16<<10-left) // the limit for passing on at once, minus left

@@ -358,8 +358,8 @@ func TestAttachRefused(t *testing.T) {
 	}
 }
 
-// TestSocketEnds ends open sockets for each reason.
-func TestSocketEnds(t *testing.T) {
+// TestEndsOfSocket ends open sockets for each reason.
+func TestEndsOfSocket(t *testing.T) {
 	host := sshd.Start(t, sshd.Options{})
 	for reason, c := range map[string]struct {
 		times Times
@@ -601,8 +601,8 @@ func TestKeysAfterAnswer(t *testing.T) {
 	}
 }
 
-// TestAttachShowsEarlierOutput attaches after commands of an open run have ended. The screen shows their output.
-func TestAttachShowsEarlierOutput(t *testing.T) {
+// TestAttachEarlierOutput attaches after commands of an open run have ended. The screen shows their output.
+func TestAttachEarlierOutput(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
 	<-w.begins("echo $((6*7)) lines", nil)
 	w.runs.change(func() { w.runs.run, w.runs.done = "run-1", []string{action} })
@@ -669,8 +669,8 @@ func TestShellOutputBesideCommand(t *testing.T) {
 	c.hears(`"state":"ended"`)
 }
 
-// TestLinesApart lets the shell and the command print in turns. "." is the end of the command.
-func TestLinesApart(t *testing.T) {
+// TestLinesOfShellAndCommand lets the shell and the command print in turns. "." is the end of the command.
+func TestLinesOfShellAndCommand(t *testing.T) {
 	for want, parts := range map[string][]string{
 		"$ it has 6\r\n\r\x1b[K$ \r\n": {"$ ", "!it has 6", "\r\x1b[K$ ", "!\r\n"},
 		"$ one\r\n$ \r\ntwo\n$ ls":     {"$ ", "!one", "$ ", "!two\n", "$ ", "ls"},

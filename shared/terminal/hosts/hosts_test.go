@@ -397,8 +397,8 @@ func (w *env) chain(uid string) (entries []string) {
 
 func notFound(err error) bool { return err != nil && err.Error() == fault.NotFound().Error() }
 
-// TestDeletingAHostDeletesItsTerminals leaves the terminals on another host.
-func TestDeletingAHostDeletesItsTerminals(t *testing.T) {
+// TestDeletedHost leaves the terminals on another host.
+func TestDeletedHost(t *testing.T) {
 	w := newEnv(t)
 	gone, stays := w.add("ana"), w.add("ana")
 	closed := []terminal.Terminal{w.open("ana", gone.ID), w.open("ana", gone.ID)}
@@ -524,8 +524,8 @@ func TestCloseTerminalWithRuns(t *testing.T) {
 	w.whole("ana")
 }
 
-// TestCloseTerminalRacesRun begins a run between what a deletion has read and its commit.
-func TestCloseTerminalRacesRun(t *testing.T) {
+// TestCloseTerminalDuringStart begins a run between what a deletion has read and its commit.
+func TestCloseTerminalDuringStart(t *testing.T) {
 	w := newEnv(t)
 	h := w.add("ana")
 	on := w.open("ana", h.ID)

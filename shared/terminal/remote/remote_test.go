@@ -480,8 +480,8 @@ func (c *stallingConn) Read(b []byte) (int, error) {
 
 func (c *stallingConn) Close() error { c.once.Do(func() { close(c.closed) }); return c.Conn.Close() }
 
-// TestExecWriterFails checks that a command's channel ends if its output cannot be written.
-func TestExecWriterFails(t *testing.T) {
+// TestExecWriterError checks that a command's channel ends if its output cannot be written.
+func TestExecWriterError(t *testing.T) {
 	key := signer(t, "ed25519")
 	s := newServer(t, key)
 	s.run = func(ch ssh.Channel, _ string) {

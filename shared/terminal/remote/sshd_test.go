@@ -121,8 +121,8 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// TestScanTellsNothing scans addresses without an SSH server. The answers are the same, and come after the same time.
-func TestScanTellsNothing(t *testing.T) {
+// TestScanWithoutServer scans addresses without an SSH server. The answers are the same, and come after the same time.
+func TestScanWithoutServer(t *testing.T) {
 	web, silent := newServer(t), newServer(t)
 	web.accepted = func(c net.Conn) bool { _, _ = io.WriteString(c, "HTTP/1.1 400 Bad\r\n\r\n"); return false }
 	silent.accepted = func(c net.Conn) bool { _, _ = io.Copy(io.Discard, c); return false }
@@ -193,8 +193,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestLeaseKeepsConnection checks that a connection in use stays open for longer than an idle one.
-func TestLeaseKeepsConnection(t *testing.T) {
+// TestLeasedConnection checks that a connection in use stays open for longer than an idle one.
+func TestLeasedConnection(t *testing.T) {
 	key := signer(t, "ed25519")
 	s := newServer(t, key)
 	var asked atomic.Int64

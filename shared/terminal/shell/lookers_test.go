@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// TestLookersTried holds testdata/lookers.txt, whose commands the keeper's tests run beside hostile configurations, to
-// the table: a command of each program that may run unasked.
-func TestLookersTried(t *testing.T) {
+// TestLookersInTable holds testdata/lookers.txt, whose commands the keeper's tests run beside hostile configurations,
+// to the table: a command of each program that may run unasked.
+func TestLookersInTable(t *testing.T) {
 	text, err := os.ReadFile("testdata/lookers.txt")
 	if err != nil {
 		t.Fatal(err)
@@ -69,8 +69,8 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestMoreThanALook lists commands that do or show more than looking, of programs that may otherwise run unasked.
-func TestMoreThanALook(t *testing.T) {
+// TestChangesByLookers lists commands that do or show more than looking, of programs that may otherwise run unasked.
+func TestChangesByLookers(t *testing.T) {
 	for command := range strings.Lines(`find . -delete
 find -L .
 find -H l

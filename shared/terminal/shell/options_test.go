@@ -7,10 +7,10 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// TestRunnersAreOpaque holds testdata/runners.txt: commands in which an option, an operand, a variable or a
+// TestOpaqueRunners holds testdata/runners.txt: commands in which an option, an operand, a variable or a
 // configuration names another program. Each is opaque: in a known way, or because its program or an option is not
 // known.
-func TestRunnersAreOpaque(t *testing.T) {
+func TestOpaqueRunners(t *testing.T) {
 	for _, command := range linesOf(t, "runners.txt") {
 		j, err := shell.Judge(command, shell.Bash)
 		if err != nil || !j.Has(shell.Opaque) {

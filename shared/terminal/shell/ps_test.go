@@ -46,7 +46,7 @@ func psLines() (lines []string) {
 
 // No line of ps that may run unasked prints the environment of a process, however ps reads the line. The test has a
 // terminal, as a host does: some letters of ps select the processes of a terminal.
-func TestPsShowsNoEnvironment(t *testing.T) {
+func TestEnvironmentInPs(t *testing.T) {
 	realpart.Long(t, "it asks ps two thousand times")
 	version, _ := exec.Command("ps", "--version").Output()
 	if _, err := exec.LookPath("script"); err != nil || !strings.Contains(string(version), "procps") {

@@ -18,9 +18,9 @@ func linesOf(t *testing.T, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// TestReadersAreSpared holds testdata/readers.txt: lines that only look, with words that elsewhere delete something.
-// No line is warned about. A line runs without approval, unless it begins with "? ".
-func TestReadersAreSpared(t *testing.T) {
+// TestReadersWithoutWarning holds testdata/readers.txt: lines that only look, with words that elsewhere delete
+// something. No line is warned about. A line runs without approval, unless it begins with "? ".
+func TestReadersWithoutWarning(t *testing.T) {
 	for _, line := range linesOf(t, "readers.txt") {
 		command, asked := strings.CutPrefix(line, "? ")
 		j, err := shell.Judge(command, shell.Bash)
@@ -30,9 +30,9 @@ func TestReadersAreSpared(t *testing.T) {
 	}
 }
 
-// TestActsAreAsked holds testdata/acts.txt: lines of the same programs that change, run or connect something, or that
-// may do so. None runs without approval. A line that begins with "! " is warned about as destructive.
-func TestActsAreAsked(t *testing.T) {
+// TestActsWithoutApproval holds testdata/acts.txt: lines of the same programs that change, run or connect something, or
+// that may do so. None runs without approval. A line that begins with "! " is warned about as destructive.
+func TestActsWithoutApproval(t *testing.T) {
 	for _, line := range linesOf(t, "acts.txt") {
 		command, destroys := strings.CutPrefix(line, "! ")
 		j, err := shell.Judge(command, shell.Bash)

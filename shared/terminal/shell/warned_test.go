@@ -45,9 +45,9 @@ func prefixed(start string, ends []string) (all []string) {
 	return all
 }
 
-// TestWarnsOfDestruction holds the share of lines that are classified wrongly: those of testdata/destroys.txt delete or
-// end something, those of testdata/spares.txt do not.
-func TestWarnsOfDestruction(t *testing.T) {
+// TestDestructionWarnings holds the share of lines that are classified wrongly: those of testdata/destroys.txt delete
+// or end something, those of testdata/spares.txt do not.
+func TestDestructionWarnings(t *testing.T) {
 	for name, destroys := range map[string]bool{"destroys": true, "spares": false} {
 		text, err := os.ReadFile("testdata/" + name + ".txt")
 		if err != nil {

@@ -91,9 +91,9 @@ func loses(t *testing.T, k *supervisor.Keeper, c supervisor.Start, fault func())
 	return out
 }
 
-// TestConnectionsAreLost loses the connection or the server in the middle of a command. The command goes on, and runs
+// TestLostConnections loses the connection or the server in the middle of a command. The command goes on, and runs
 // once.
-func TestConnectionsAreLost(t *testing.T) {
+func TestLostConnections(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	for name, fault := range map[string]func(){"cut": s.Cut, "killed": func() { s.Kill(); s.Restart() }} {
 		k := open(t, s)
@@ -155,8 +155,8 @@ func TestReboot(t *testing.T) {
 	}
 }
 
-// TestKeeperIsKilled kills the keeper of a command. The command ends, and its result is unknown.
-func TestKeeperIsKilled(t *testing.T) {
+// TestKilledKeeper kills the keeper of a command. The command ends, and its result is unknown.
+func TestKilledKeeper(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
 	out := &printed{want: "on", seen: make(chan bool)}

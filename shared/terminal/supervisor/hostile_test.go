@@ -93,9 +93,9 @@ func tree(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// TestNoConfigurationActs runs a command of each program that may run without approval, with every configuration that
-// could make it run something else. Nothing else runs, no file changes, and none waits.
-func TestNoConfigurationActs(t *testing.T) {
+// TestConfigurationsOfLookers runs a command of each program that may run without approval, with every configuration
+// that could make it run something else. Nothing else runs, no file changes, and none waits.
+func TestConfigurationsOfLookers(t *testing.T) {
 	t.Parallel()
 	commands, err := os.ReadFile("../shell/testdata/lookers.txt")
 	if err != nil {

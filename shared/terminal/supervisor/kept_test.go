@@ -84,9 +84,9 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestTypedWhileItLooks types the answer while the host is looking whether the command waits for it. The command then
+// TestInputDuringCheck types the answer while the host is looking whether the command waits for it. The command then
 // works without printing anything, and is not reported as waiting.
-func TestTypedWhileItLooks(t *testing.T) {
+func TestInputDuringCheck(t *testing.T) {
 	path := sshd.Without(t, "stty")
 	stty, err := exec.LookPath("stty")
 	check(t, err)
@@ -242,8 +242,8 @@ func TestShellRace(t *testing.T) {
 	}
 }
 
-// TestShellFailsToStart tests a shell that cannot start. It must not be reported as ended.
-func TestShellFailsToStart(t *testing.T) {
+// TestShellWithoutStart tests a shell that cannot start. It must not be reported as ended.
+func TestShellWithoutStart(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
 	check(t, os.WriteFile(filepath.Join(s.Home, ".countersign", "terminals"), nil, 0o600))

@@ -70,8 +70,8 @@ func TestClaimInProgress(t *testing.T) {
 	})
 }
 
-// TestTypedInTheMidst types for a command that begins while the host looks for it. The input is to be sent again.
-func TestTypedInTheMidst(t *testing.T) {
+// TestInputDuringStart types for a command that begins while the host looks for it. The input is to be sent again.
+func TestInputDuringStart(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{Path: before(t, "grep", `mkfifo "$j/in" && echo /midst/1 >>"${j%/*}/stamp"`)})
 	k := open(t, s)
 	check(t, os.Mkdir(filepath.Join(s.Home, ".countersign", "midst"), 0o700))

@@ -54,8 +54,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamIsLinear reads long lines byte by byte. Each line might be the last one.
-func TestStreamIsLinear(t *testing.T) {
+// TestStreamCost reads long lines byte by byte. Each line might be the last one.
+func TestStreamCost(t *testing.T) {
 	line := "\n" + mark + ":" + strings.Repeat("x", 15_000)
 	in := "\n" + mark + ":begin\n" + strings.Repeat(line, 8) + "\n" + mark + ":over\n"
 	var before, after runtime.MemStats
@@ -77,8 +77,8 @@ func (f *failing) Write([]byte) (int, error) {
 	return 0, errors.New("full")
 }
 
-// TestStreamGoesOn checks that reading goes on without a reader of the output.
-func TestStreamGoesOn(t *testing.T) {
+// TestStreamWithoutReader checks that reading goes on without a reader of the output.
+func TestStreamWithoutReader(t *testing.T) {
 	f := &failing{}
 	s := supervisor.NewStream(mark, f)
 	for _, part := range []string{"\n" + mark + ":begin\n", "a", "b", "\n" + mark + ":over\n"} {

@@ -37,7 +37,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-func TestTextIsCut(t *testing.T) {
+func TestTextLimit(t *testing.T) {
 	got, cut := supervisor.Text([]byte(strings.Repeat("ä", 100)), 40)
 	want := "äääää\n" + clip.Mark(160) + "\n" + strings.Repeat("ä", 15)
 	if got != want || !cut {

@@ -69,9 +69,9 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeFails has programs that end: each is started three times on ports of its own, and the message has what the
+// TestServeErrors has programs that end: each is started three times on ports of its own, and the message has what the
 // last one printed.
-func TestServeFails(t *testing.T) {
+func TestServeErrors(t *testing.T) {
 	ports := map[string]bool{}
 	message := run(t, func(t child.T) {
 		child.Serve(t, "/", func(port string) *exec.Cmd {

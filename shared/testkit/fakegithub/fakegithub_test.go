@@ -299,7 +299,7 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-func TestPagesAreLinked(t *testing.T) {
+func TestLinksOfPages(t *testing.T) {
 	w := open(t, fakegithub.Options{})
 	c := w.as(t, "ada")
 	for range 4 {
@@ -352,8 +352,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestWritesShowLate reads after an issue was made; folders are listed one by one.
-func TestWritesShowLate(t *testing.T) {
+// TestLateWrites reads after an issue was made; folders are listed one by one.
+func TestLateWrites(t *testing.T) {
 	w := open(t, fakegithub.Options{Fault: func(op string) (f fakegoogle.Fault) {
 		if op == "issues/create" {
 			f.Hidden = 2
@@ -377,9 +377,9 @@ func TestWritesShowLate(t *testing.T) {
 	}
 }
 
-// TestSearchLags creates an issue. Lists have it at once, the search only after a while, so a search proves nothing
+// TestLateSearch creates an issue. Lists have it at once, the search only after a while, so a search proves nothing
 // about a recent creation.
-func TestSearchLags(t *testing.T) {
+func TestLateSearch(t *testing.T) {
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	w := open(t, fakegithub.Options{Now: func() time.Time { return now }})
 	ctx, c := t.Context(), w.as(t, "ada")

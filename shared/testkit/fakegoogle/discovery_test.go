@@ -143,9 +143,9 @@ func (d *discovery) fits(v any, s *schema, at string) (problems []string) {
 	return problems
 }
 
-// TestRequestsFitDiscovery uses the tools, and checks each request that they send against the document, and that none
+// TestDiscoveryOfRequests uses the tools, and checks each request that they send against the document, and that none
 // has the header that would make net/http repeat it.
-func TestRequestsFitDiscovery(t *testing.T) {
+func TestDiscoveryOfRequests(t *testing.T) {
 	mailAPI, calendarAPI := load(t, "gmail/v1/gmail-api.json"), load(t, "calendar/v3/calendar-api.json")
 	s, _ := open(t, "")
 	asked := map[string]bool{}

@@ -231,7 +231,7 @@ func event(id string) *calendarapi.Event {
 	}
 }
 
-func TestEventIDStaysTaken(t *testing.T) {
+func TestEventIDOfDeletedEvent(t *testing.T) {
 	s, url := open(t, "")
 	svc := calendarOf(t, url, "me:"+events).Events
 	ev, err := svc.Insert("primary", event("abcde")).Do()

@@ -18,8 +18,8 @@ const (
 	modifyScope = "https://www.googleapis.com/auth/gmail.modify"
 )
 
-// TestMailIsFound has two users write to each other, and to others, and search their mail.
-func TestMailIsFound(t *testing.T) {
+// TestMailSearch has two users write to each other, and to others, and search their mail.
+func TestMailSearch(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	dir := t.TempDir()
 	o := fakegoogle.Options{User: users, Dir: dir, Now: func() time.Time { return now },

@@ -25,7 +25,7 @@ func memory(t testing.TB, now func() time.Time) store.Store {
 func frozen() time.Time { return noon }
 
 // The wrappers satisfy the contract themselves, before and after a shift.
-func TestWrappersConform(t *testing.T) {
+func TestWrappers(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) store.Store {
 		st, forward := faulty.Shift(faulty.Record(faulty.Count(memory(t, time.Now))))
 		forward(time.Hour)
@@ -130,7 +130,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-func TestDiesPassesOtherPanics(t *testing.T) {
+func TestDiesWithOtherPanics(t *testing.T) {
 	defer func() {
 		if recover() != "a mistake" {
 			t.Error("the panic was taken for a death")
@@ -139,8 +139,8 @@ func TestDiesPassesOtherPanics(t *testing.T) {
 	faulty.Dies(func() { panic("a mistake") })
 }
 
-// TestHooksNest checks that the first hook is the outermost, and that it may repeat a call.
-func TestHooksNest(t *testing.T) {
+// TestNestedHooks checks that the first hook is the outermost, and that it may repeat a call.
+func TestNestedHooks(t *testing.T) {
 	var seen []string
 	note := func(word string) faulty.Hook {
 		return faulty.Before(func(c *faulty.Call) { seen = append(seen, word+" "+string(c.Method)) })

@@ -35,8 +35,8 @@ func TestFix(t *testing.T) {
 	}
 }
 
-// TestSeedRepeats draws the same values with the same seed.
-func TestSeedRepeats(t *testing.T) {
+// TestRepeatedSeed draws the same values with the same seed.
+func TestRepeatedSeed(t *testing.T) {
 	if f := flag.Lookup("rapid.seed"); f.Value.String() != Fixed {
 		t.Skipf("-rapid.seed is %s", f.Value)
 	}

@@ -63,9 +63,9 @@ console.log('SCHEMAS ' + JSON.stringify(files.map((text) => {
 })));
 `
 
-// TestFilesOfJayMeanTheSame compares the framework's own compiler with this package: both read the same values from a
+// TestFilesOfJay compares the framework's own compiler with this package: both read the same values from a
 // file.
-func TestFilesOfJayMeanTheSame(t *testing.T) {
+func TestFilesOfJay(t *testing.T) {
 	node, jay := browsertest.Node(t), os.Getenv("JAY_DIR")
 	if jay == "" {
 		realpart.Jay.Absent(t, "JAY_DIR does not say where compiler-jay-html and compiler-shared are installed")

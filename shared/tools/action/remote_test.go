@@ -58,8 +58,8 @@ const outputOK = `outputSchema:
   properties: {ok: {type: boolean}}
 `
 
-// TestABusyEndpointSaysUntilWhen checks that an error has the wait that a busy endpoint asks for.
-func TestABusyEndpointSaysUntilWhen(t *testing.T) {
+// TestBusyEndpointRetryAfter checks that an error has the wait that a busy endpoint asks for.
+func TestBusyEndpointRetryAfter(t *testing.T) {
 	for asked, want := range map[string]time.Duration{"600": 10 * time.Minute,
 		now.Add(time.Hour).Format(http.TimeFormat): time.Hour, "": 0} {
 		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -174,7 +174,7 @@ func known(err error) string {
 	return fmt.Sprint(err)
 }
 
-func TestRemoteNobodyListens(t *testing.T) {
+func TestRemoteWithoutListener(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -251,8 +251,8 @@ func TestListFails(t *testing.T) {
 	}
 }
 
-// TestListOwnEventIsNoSource lists an event that calendar_event_create made: its addresses are not read.
-func TestListOwnEventIsNoSource(t *testing.T) {
+// TestListOwnEvent lists an event that calendar_event_create made: its addresses are not read.
+func TestListOwnEvent(t *testing.T) {
 	l := openLists(t, scope)
 	toolstest.PutEvent(t, l.Server, "https://ana.example/1", "2027-01-05T12:00:00", "2027-01-05T13:00:00", nil)
 	toolstest.PutEvent(t, l.Server, "https://own.example/2",

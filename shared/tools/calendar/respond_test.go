@@ -101,7 +101,7 @@ func TestRespondReconcileEachFault(t *testing.T) {
 		}}.Run(t)
 }
 
-func TestRespondChangesOwnGuest(t *testing.T) {
+func TestRespondAsOwnGuest(t *testing.T) {
 	w := newAnswer(t)
 	if _, err := w.Tool.Execute(t.Context(), w.Call); err != nil {
 		t.Fatal(err)

@@ -284,7 +284,7 @@ func TestPlaceThroughAJumpHost(t *testing.T) {
 }
 
 // Another user's terminal is none, and neither is one without its host.
-func TestPlaceIsItsUsers(t *testing.T) {
+func TestPlaceOfOtherUser(t *testing.T) {
 	w := newWorld(t, nil)
 	run := command.New(command.Options{Store: w.st})[command.Run]
 	for _, s := range []tool.Scope{{UID: "bob", Terminal: terminalID}, {UID: "ana"},

@@ -78,7 +78,7 @@ func TestReadTree(t *testing.T) {
 	}
 }
 
-func TestReadTreeOfWhatBreaksOff(t *testing.T) {
+func TestReadTreeOfBrokenStream(t *testing.T) {
 	whole := packed(t, entry{"a", tar.TypeReg, "1"}, entry{"b", tar.TypeReg, "2"})
 	tree, err := container.ReadTree(bytes.NewReader(whole[:1100]), bounds)
 	if err != nil || len(tree.Files) != 1 || !tree.Cut {

@@ -33,8 +33,8 @@ func (w *world) do(t *testing.T, c tool.Call, name string, args map[string]any) 
 	return err
 }
 
-// TestContainersAreCounted creates as many as a run may have, and as many as its user may have in all runs.
-func TestContainersAreCounted(t *testing.T) {
+// TestContainerCaps creates as many as a run may have, and as many as its user may have in all runs.
+func TestContainerCaps(t *testing.T) {
 	w := newWorld(t, fakedocker.Options{})
 	n := 0
 	in := func(uid, run string) tool.Call {

@@ -157,9 +157,9 @@ func (r *real) approvedFetch(t *testing.T, change map[string]any) (tool.Call, st
 	return c, b.String()
 }
 
-// TestDependenciesAreFetched lets Go's command install a module from a local proxy, in a container without a network.
+// TestFetchedDependencies lets Go's command install a module from a local proxy, in a container without a network.
 // A later container has the module, read-only.
-func TestDependenciesAreFetched(t *testing.T) {
+func TestFetchedDependencies(t *testing.T) {
 	srv, files := moduleProxy(t)
 	r := fetching(t, srv, files, "go="+mirror)
 	fetch := r.tools[docker.FetchDependencies]

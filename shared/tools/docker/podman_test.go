@@ -196,8 +196,8 @@ func TestPodmanScriptLimit(t *testing.T) {
 	}
 }
 
-// TestPodmanExitIsNoTimeout runs a script that exits with the code that marks the time limit.
-func TestPodmanExitIsNoTimeout(t *testing.T) {
+// TestPodmanExitCodeOfTimeout runs a script that exits with the code that marks the time limit.
+func TestPodmanExitCodeOfTimeout(t *testing.T) {
 	r := onPodman(t)
 	got := must[docker.Result](t, r, docker.Script, script(r.create(t, "g"), "exit 241"))
 	if got.TimedOut || got.ExitCode != 240 || !strings.Contains(got.Stderr, "it exited with 241") {

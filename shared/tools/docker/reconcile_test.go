@@ -235,8 +235,8 @@ func TestCleanupSettles(t *testing.T) {
 	}.Run(t)
 }
 
-// TestDestroyRemovesTheApprovedContainer starts a call again with a stored handle that names another container.
-func TestDestroyRemovesTheApprovedContainer(t *testing.T) {
+// TestDestroyOfOtherHandle starts a call again with a stored handle that names another container.
+func TestDestroyOfOtherHandle(t *testing.T) {
 	w := newWorld(t, fakedocker.Options{})
 	approved, other := w.made(t, "a"), w.made(t, "b")
 	args, err := w.tools[docker.Destroy].Normalize([]byte(`{"containerId":"` + approved + `"}`))

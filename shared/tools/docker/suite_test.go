@@ -216,8 +216,8 @@ func TestRemovalSuites(t *testing.T) {
 	}.Run(t)
 }
 
-// TestCommandsAlwaysAsk judges commands of each class: none is allowed, and none can be always.
-func TestCommandsAlwaysAsk(t *testing.T) {
+// TestCommandsOfEachClass judges commands of each class: none is allowed, and none can be always.
+func TestCommandsOfEachClass(t *testing.T) {
 	for command, class := range map[string]tool.Class{"ls": tool.ClassRead, "touch x": tool.ClassChange,
 		"rm -rf x": tool.ClassDestructive, "eval $x": tool.ClassOpaque} {
 		args, err := json.Marshal(map[string]string{"command": command})

@@ -107,8 +107,8 @@ func TestCommitTooLate(t *testing.T) {
 	}
 }
 
-// TestModesStay commits to files that are more than text.
-func TestModesStay(t *testing.T) {
+// TestModesOfFiles commits to files that are more than text.
+func TestModesOfFiles(t *testing.T) {
 	call := func(t *testing.T, list []any) (*env, error) {
 		t.Helper()
 		w := open(t, github.CommitFiles, map[string]any{"owner": toolstest.GoogleUser, "repo": "kit",

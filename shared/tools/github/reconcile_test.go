@@ -259,8 +259,8 @@ func TestReconcileForeignMark(t *testing.T) {
 	}
 }
 
-// TestReconcileSearchesAllPages hides the issue behind a page of younger ones.
-func TestReconcileSearchesAllPages(t *testing.T) {
+// TestReconcileBehindPage hides the issue behind a page of younger ones.
+func TestReconcileBehindPage(t *testing.T) {
 	w := effects[0].open(t)
 	var err error
 	if w.Call.Handle, err = w.Tool.Prepare(t.Context(), w.Call); err != nil {
@@ -282,8 +282,8 @@ func TestReconcileSearchesAllPages(t *testing.T) {
 	}
 }
 
-// TestReconcileLeavesForeignChanges has somebody change an issue after its change was prepared.
-func TestReconcileLeavesForeignChanges(t *testing.T) {
+// TestReconcileWithForeignChange has somebody change an issue after its change was prepared.
+func TestReconcileWithForeignChange(t *testing.T) {
 	w := effects[5].open(t)
 	var err error
 	if w.Call.Handle, err = w.Tool.Prepare(t.Context(), w.Call); err != nil {

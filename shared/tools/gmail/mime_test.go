@@ -171,7 +171,7 @@ func TestMIMEHeaderInjection(t *testing.T) {
 	}
 }
 
-func TestSameSeesEveryChangeThatMatters(t *testing.T) {
+func TestSameAfterChanges(t *testing.T) {
 	base := Args{To: []string{"a@example.com"}, Cc: []string{"c@example.com"}, Bcc: []string{"d@example.com"},
 		Subject: "s", Body: "b\n", HTMLBody: "<p>b"}
 	built, err := build(base, tool.Call{ActionID: "action_1", Place: tool.Place{Name: "me@example.com"}})

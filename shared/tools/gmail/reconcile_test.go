@@ -216,8 +216,8 @@ func TestReconcileDeletedDraft(t *testing.T) {
 	}
 }
 
-// TestReconcileReadsSentMail reads the sent message again where the user has allowed that, and says so in the result.
-func TestReconcileReadsSentMail(t *testing.T) {
+// TestReconcileBySentMail reads the sent message again where the user has allowed that, and says so in the result.
+func TestReconcileBySentMail(t *testing.T) {
 	for _, c := range []struct {
 		scopes []string
 		want   string

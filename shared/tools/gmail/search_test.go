@@ -205,8 +205,8 @@ func TestSearchFails(t *testing.T) {
 	}
 }
 
-// TestSearchOwnMailIsNoSource has a mail that gmail_send made come back: its addresses are not read.
-func TestSearchOwnMailIsNoSource(t *testing.T) {
+// TestSearchOwnMail has a mail that gmail_send made come back: its addresses are not read.
+func TestSearchOwnMail(t *testing.T) {
 	i := openInbox(t, mayRead)
 	i.receive(t, "ana@example.com", "invoice", "https://ana.example/1")
 	i.receive(t, "me@example.com\r\nX-Countersign-Action: act_1", "invoice", "https://own.example/2")

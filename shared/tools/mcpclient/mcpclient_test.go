@@ -25,7 +25,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/mcpclient"
 )
 
-func TestEverythingWrongAtOnce(t *testing.T) {
+func TestManyFaultsAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		cfg  mcpclient.Config
 		want []string
@@ -56,9 +56,9 @@ func TestEverythingWrongAtOnce(t *testing.T) {
 	}
 }
 
-// TestClosedWithAllThatItStarted checks that closing kills the program's process group. The program ignores the end of
+// TestCloseEndsProcessGroup checks that closing kills the program's process group. The program ignores the end of
 // its input and has a child.
-func TestClosedWithAllThatItStarted(t *testing.T) {
+func TestCloseEndsProcessGroup(t *testing.T) {
 	cfg, _ := role(t, "children")
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
@@ -215,9 +215,9 @@ func TestHTTPClientOfCaller(t *testing.T) {
 	}
 }
 
-// TestABusyServerSaysUntilWhen checks that an error has the wait that a busy server asks for, whether it refuses a call
+// TestBusyServerRetryAfter checks that an error has the wait that a busy server asks for, whether it refuses a call
 // or a session.
-func TestABusyServerSaysUntilWhen(t *testing.T) {
+func TestBusyServerRetryAfter(t *testing.T) {
 	s, url := server(t, nil)
 	add(s, "act", "", object)
 	busy := ""

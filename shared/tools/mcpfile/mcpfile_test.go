@@ -243,8 +243,8 @@ func env(pair string) (mcpfile.File, error) {
 	return mcpfile.Parse([]byte(`{"mcpServers":{"a":{"command":"x","env":{"` + name + `":"` + value + `"}}}}`))
 }
 
-// TestSecretsAreReferredTo distinguishes secrets from references to secrets.
-func TestSecretsAreReferredTo(t *testing.T) {
+// TestSecretReferences distinguishes secrets from references to secrets.
+func TestSecretReferences(t *testing.T) {
 	for _, pair := range []string{"API_KEY=abc", "DB_PASSWORD=abc", "apiToken=x9", "GITHUB_PERSONAL_ACCESS_TOKEN=ghp_x",
 		"OAUTH_SECRET=12345678"} {
 		if _, err := env(pair); err == nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/mcpfile"
 )
 
-// TestListsOfToolsNarrow checks that each client's list of excluded or chosen tools is respected under any name, and
+// TestListsOfTools checks that each client's list of excluded or chosen tools is respected under any name, and
 // that a list that cannot be read leaves the server out.
-func TestListsOfToolsNarrow(t *testing.T) {
+func TestListsOfTools(t *testing.T) {
 	for field, want := range map[string]string{
 		`"excludedTools":["rm"]`: "deny rm", `"blockedTools":"rm"`: "deny rm", `"disabled_tools":["rm","rm"]`: "deny rm",
 		`"toolDenylist":["rm"]`: "deny rm", `"exclude_tools":["*"]`: "only", `"disabledTools":null`: "",

@@ -69,8 +69,8 @@ func TestSubstitute(t *testing.T) {
 	}
 }
 
-// TestSubstituteIsBounded refuses a text that its arguments make too long, and names the prompt.
-func TestSubstituteIsBounded(t *testing.T) {
+// TestSubstituteLimit refuses a text that its arguments make too long, and names the prompt.
+func TestSubstituteLimit(t *testing.T) {
 	for _, body := range []string{strings.Repeat("$ARGUMENTS", 6000), "x"} {
 		i := one(t, "", body).Invoked("/x " + strings.Repeat("a", 256<<10))
 		_, err := i.Text()

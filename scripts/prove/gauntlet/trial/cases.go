@@ -165,7 +165,7 @@ var Cases = []Case{
 			"shared/engine/loop: TestScenarios/plan-grant-bounds"},
 		Peers: reported + "copilot-cli #1176 and cline #4687 edit before the yes"},
 	{Number: "33", Name: "grant taken back, or another account linked, before its use", Want: "asks; nothing is done",
-		Tests: []string{"shared/engine/loop: TestGrantTakenBackAtThatMoment",
+		Tests: []string{"shared/engine/loop: TestGrantWithdrawnBeforeIntent",
 			"shared/app: TestPlanAtGitHub",
 			"shared/engine/loop: TestScenarios/plan-grant-bounds"}},
 	{Number: "34", Name: "issue with a stranger's orders, read in a plan with a grant",

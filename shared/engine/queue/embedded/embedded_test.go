@@ -73,7 +73,7 @@ func TestBackoffAsPubSub(t *testing.T) {
 	deliver(t, q, acks, 0)
 }
 
-func TestClaimHidesMessage(t *testing.T) {
+func TestClaimedMessage(t *testing.T) {
 	c, st := newClock(), newMemory(t)
 	one := embedded.New(st, embedded.Options{Now: c.now, ID: counter()})
 	other := embedded.New(st, embedded.Options{Now: c.now})
@@ -91,7 +91,7 @@ func TestClaimHidesMessage(t *testing.T) {
 	deliver(t, one, acks, 0)
 }
 
-func TestAcknowledgedMessageStaysGone(t *testing.T) {
+func TestAcknowledgedMessage(t *testing.T) {
 	c, st := newClock(), newMemory(t)
 	q := embedded.New(st, embedded.Options{Now: c.now, ID: counter()})
 	if err := q.Resume(t.Context(), queue.Message{RunID: run}); err != nil {

@@ -37,7 +37,7 @@ func TestHTTPPushAsPubSub(t *testing.T) {
 	}
 }
 
-func TestHTTPPushAcknowledgesByStatus(t *testing.T) {
+func TestHTTPPushStatuses(t *testing.T) {
 	for status, acks := range map[int]bool{200: true, 201: true, 202: true, 204: true, 301: false, 307: false,
 		400: false, 401: false, 404: false, 429: false, 500: false, 503: false} {
 		var elsewhere bool
@@ -61,7 +61,7 @@ func TestHTTPPushAcknowledgesByStatus(t *testing.T) {
 	}
 }
 
-func TestHTTPPushFails(t *testing.T) {
+func TestHTTPPushErrors(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	noToken := errors.New("no key")

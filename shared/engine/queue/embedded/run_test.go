@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-func TestRunWakesAtOnce(t *testing.T) {
+func TestRunWakeUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := embedded.New(newMemory(t), embedded.Options{})
 		arrived := make(chan time.Time)
@@ -32,7 +32,7 @@ func TestRunWakesAtOnce(t *testing.T) {
 	})
 }
 
-func TestRunPollsForOtherProcesses(t *testing.T) {
+func TestRunPolling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newMemory(t)
 		arrived := make(chan time.Time)
@@ -49,7 +49,7 @@ func TestRunPollsForOtherProcesses(t *testing.T) {
 	})
 }
 
-func TestRunBoundsItsPushes(t *testing.T) {
+func TestRunPushLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := embedded.New(newMemory(t), embedded.Options{})
 		var now, most, done atomic.Int32
@@ -74,7 +74,7 @@ func TestRunBoundsItsPushes(t *testing.T) {
 	})
 }
 
-func TestRunCutsOffAPushAtTheAckDeadline(t *testing.T) {
+func TestRunAckDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := embedded.New(newMemory(t), embedded.Options{})
 		var pushes atomic.Int32
@@ -101,7 +101,7 @@ func TestRunCutsOffAPushAtTheAckDeadline(t *testing.T) {
 	})
 }
 
-func TestRunDrainsABacklogWithoutPause(t *testing.T) {
+func TestRunBacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := newMemory(t)
 		other := embedded.New(st, embedded.Options{})
@@ -120,7 +120,7 @@ func TestRunDrainsABacklogWithoutPause(t *testing.T) {
 	})
 }
 
-func TestRunReturnsClaimsAtEnd(t *testing.T) {
+func TestRunClaimsAtEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, st := newClock(), newMemory(t)
 		failed := func(f embedded.Failure) { t.Errorf("reported %+v", f) }
@@ -142,7 +142,7 @@ func TestRunReturnsClaimsAtEnd(t *testing.T) {
 	})
 }
 
-func TestRunOutlivesItsStoresSilence(t *testing.T) {
+func TestRunWithSilentStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := faulty.Wrap(newMemory(t))
 		var silent atomic.Int32

@@ -74,7 +74,7 @@ func consume(t *testing.T, w *embedded.Worker, push queuetest.Push, die func()) 
 func anyAgent(string) bool { return true }
 
 // A resume within the process costs no write and no read.
-func TestWorkerWritesNothing(t *testing.T) {
+func TestWorkerWithoutStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := faulty.Wrap(newMemory(t))
 		w := embedded.NewWorker(embedded.New(st, embedded.Options{}))
@@ -151,7 +151,7 @@ func TestWorkerDocumentsUntilMoved(t *testing.T) {
 }
 
 // Run returns when the moves in progress are finished, and begins no new one.
-func TestWorkerEnds(t *testing.T) {
+func TestWorkerAtItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := embedded.NewWorker(embedded.New(newMemory(t), embedded.Options{}))
 		finish, moved := make(chan struct{}), 0
@@ -184,7 +184,7 @@ func TestWorkerEnds(t *testing.T) {
 }
 
 // A run waits only once beside the one in progress, and the number of waiting runs is limited.
-func TestWorkerIsBounded(t *testing.T) {
+func TestWorkerLimits(t *testing.T) {
 	w := embedded.NewWorker(embedded.New(newMemory(t), embedded.Options{}))
 	for i := range embedded.MostWaiting {
 		resume(t, w, runID(i))

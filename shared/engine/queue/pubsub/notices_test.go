@@ -43,7 +43,7 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-func TestNoticesWithoutATopicFail(t *testing.T) {
+func TestNoticesWithoutTopic(t *testing.T) {
 	srv := pstest.NewServer()
 	defer srv.Close()
 	t.Setenv("PUBSUB_EMULATOR_HOST", srv.Addr)

@@ -19,7 +19,7 @@ import (
 
 const run = "run_0123456789abcdef"
 
-func TestResumePublishesTheRunIDAndNothingElse(t *testing.T) {
+func TestPublishedResume(t *testing.T) {
 	srv := pstest.NewServer()
 	defer srv.Close()
 	t.Setenv("PUBSUB_EMULATOR_HOST", srv.Addr)

@@ -142,8 +142,8 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestSendFails checks that values that could not be sent are kept, and sent once with the next values.
-func TestSendFails(t *testing.T) {
+// TestSendErrors checks that values that could not be sent are kept, and sent once with the next values.
+func TestSendErrors(t *testing.T) {
 	for name, cumulative := range map[string]bool{"delta": false, "cumulative": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, otlp.Options{Cumulative: cumulative}, http.StatusOK, http.StatusServiceUnavailable,

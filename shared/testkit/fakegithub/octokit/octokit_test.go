@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub/octokit"
 )
 
-// TestDeviationsFound sees each part of an exchange go wrong.
-func TestDeviationsFound(t *testing.T) {
+// TestDeviations sees each part of an exchange go wrong.
+func TestDeviations(t *testing.T) {
 	d := octokit.Require(t)
 	of := map[string]string{"owner": "o", "repo": "r"}
 	exchange := func(target, body string, status int, answer string) fakegithub.Exchange {

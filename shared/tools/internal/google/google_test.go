@@ -75,7 +75,7 @@ func TestReadFailures(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsKept(t *testing.T) {
+func TestRetryAfterInErrors(t *testing.T) {
 	f := Read(answer(429, "rateLimitExceeded", http.Header{"Retry-After": {"7"}}))
 	if got := f.Fault("x", "y").RetryAfter; got != 7*time.Second {
 		t.Errorf("RetryAfter = %v", got)
