@@ -7,15 +7,28 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
+// declared is a tool whose operator declared that it needs no approval.
+var declared = tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}
+
+// judged is a call with its decision, which uses no always-allow entry and no grant.
+type judged struct {
+	in   policy.Input
+	mode policy.Mode
+	rule string
+}
+
+func (j judged) check(t *testing.T, name string) {
+	t.Helper()
+	d := policy.Rules{}.Decide(j.in)
+	if d.Mode != j.mode || d.Rule != j.rule || len(d.Entries) > 0 || d.Grant != "" {
+		t.Errorf("%s: %+v, want %s by %s", name, d, j.mode, j.rule)
+	}
+}
+
 // TestRepeated checks calls that repeat an equal one. Neither an allowlist, nor a grant, nor an agent that never asks
 // allows them. Tools that the operator declared to need no approval still need none.
 func TestRepeated(t *testing.T) {
-	declared := tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}
-	for name, tt := range map[string]struct {
-		in   policy.Input
-		mode policy.Mode
-		rule string
-	}{
+	for name, tt := range map[string]judged{
 		"allowlist": {policy.Input{Tool: mail, Targets: tool.Addresses([]string{"a@example.com"}),
 			Allowlist: allow("a@example.com")}, policy.RequireApproval, policy.RuleRepeated},
 		"grant": {policy.Input{Tool: mail, Grant: "g1"}, policy.RequireApproval, policy.RuleRepeated},
@@ -26,22 +39,14 @@ func TestRepeated(t *testing.T) {
 		"asks else": {policy.Input{Tool: mail}, policy.RequireApproval, policy.RuleNoRecipient},
 	} {
 		tt.in.UID, tt.in.Now, tt.in.Repeated = uid, now, "You already did exactly this at 10:04."
-		d := policy.Rules{}.Decide(tt.in)
-		if d.Mode != tt.mode || d.Rule != tt.rule || len(d.Entries) > 0 || d.Grant != "" {
-			t.Errorf("%s: %+v, want %s by %s", name, d, tt.mode, tt.rule)
-		}
+		tt.check(t, name)
 	}
 }
 
 // TestTainted checks calls that carry text from strangers. No grant and no allowlist allows them, denials stay denials,
 // and tools that the operator declared to need no approval still need none.
 func TestTainted(t *testing.T) {
-	declared := tool.Spec{Name: "x", SideEffect: true, Approval: tool.NotRequired}
-	for name, tt := range map[string]struct {
-		in   policy.Input
-		mode policy.Mode
-		rule string
-	}{
+	for name, tt := range map[string]judged{
 		"allowlist": {policy.Input{Tool: mail, Targets: tool.Addresses([]string{"a@example.com"}),
 			Allowlist: allow("a@example.com")}, policy.RequireApproval, policy.RuleTainted},
 		"grant":     {policy.Input{Tool: mail, Grant: "g1"}, policy.RequireApproval, policy.RuleTainted},
@@ -54,9 +59,6 @@ func TestTainted(t *testing.T) {
 			policy.RuleMalformed},
 	} {
 		tt.in.UID, tt.in.Now, tt.in.Tainted = uid, now, true
-		d := policy.Rules{}.Decide(tt.in)
-		if d.Mode != tt.mode || d.Rule != tt.rule || len(d.Entries) > 0 || d.Grant != "" {
-			t.Errorf("%s: %+v, want %s by %s", name, d, tt.mode, tt.rule)
-		}
+		tt.check(t, name)
 	}
 }

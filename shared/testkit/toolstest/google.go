@@ -2,6 +2,7 @@ package toolstest
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -38,6 +39,20 @@ func OpenGoogle(t *testing.T, scopes ...string) *Google {
 	t.Cleanup(srv.Close)
 	g.URL = srv.URL
 	return g
+}
+
+// Result normalizes the arguments, executes a tool that reads for [GoogleUser], and decodes the result.
+func Result[Out any](ctx context.Context, t *testing.T, tl *tool.Tool, args json.RawMessage) (out Out, err error) {
+	t.Helper()
+	normal, err := tl.Normalize(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := tl.Execute(ctx, tool.Call{UID: GoogleUser, Args: normal})
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	return out, err
 }
 
 // Status returns a fault that answers with a status and does nothing else.

@@ -1,7 +1,6 @@
 package calendar_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -84,22 +83,7 @@ func openLists(t *testing.T, scopes ...string) lists {
 
 func (l lists) call(t *testing.T, change map[string]any) (calendar.Events, error) {
 	t.Helper()
-	return l.during(t.Context(), t, change)
-}
-
-// during lists with a context.
-func (l lists) during(ctx context.Context, t *testing.T, change map[string]any) (calendar.Events, error) {
-	t.Helper()
-	args, err := l.tool.Normalize(listing.With(change))
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := l.tool.Execute(ctx, tool.Call{UID: toolstest.GoogleUser, Args: args})
-	var out calendar.Events
-	if err == nil {
-		err = json.Unmarshal(raw, &out)
-	}
-	return out, err
+	return toolstest.Result[calendar.Events](t.Context(), t, l.tool, listing.With(change))
 }
 
 func TestListInTimeZone(t *testing.T) {
@@ -235,7 +219,7 @@ func TestListFails(t *testing.T) {
 			ctx := toolstest.NewExpiring(t.Context())
 			c.fault.Text, c.fault.Hung = "Bearer ya29.SECRET", ctx.Expire
 			l.Break(list, c.fault)
-			out, err := l.during(ctx, t, nil)
+			out, err := toolstest.Result[calendar.Events](ctx, t, l.tool, listing.With(nil))
 			if !fault.Is(err, c.class, c.code) || tool.IsTransient(err) != c.again || tool.IsAmbiguous(err) ||
 				strings.Contains(err.Error(), "SECRET") {
 				t.Errorf("%+v, %v", out, err)

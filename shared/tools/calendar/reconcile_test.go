@@ -2,6 +2,7 @@ package calendar_test
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -120,6 +121,23 @@ var cases = map[string]toolstest.Settled{
 		status(503, "")),
 	"slow but well":            made.After(insert, fakegoogle.Fault{Delay: 20 * time.Millisecond}),
 	"before, then after again": made.After(insert, status(503, ""), kind(fakegoogle.ResetAfter)),
+}
+
+// changing returns the faults that every tool that changes an event must settle, and those of one tool. change is the
+// operation that makes the change, after the tool has read the event.
+func changing(change string, more map[string]toolstest.Settled) map[string]toolstest.Settled {
+	all := map[string]toolstest.Settled{
+		"nothing breaks": made,
+		"503 before":     made.After(change, status(503, "")),
+		"reset after":    made.After(change, kind(fakegoogle.ResetAfter)),
+		"empty 200":      made.After(change, kind(fakegoogle.EmptyAfter)),
+		"400":            unmade(fault.Tool, "provider_refused").After(change, status(400, "invalid")),
+		"lost, then access is": toolstest.Settled{Want: toolstest.Review, Effects: 1, Class: fault.Tool,
+			Code: "provider_failed"}.After(change, kind(fakegoogle.ResetAfter)).
+			After(get, fakegoogle.Fault{}, status(401, "authError")),
+	}
+	maps.Copy(all, more)
+	return all
 }
 
 func TestReconcileRepeatedAction(t *testing.T) {

@@ -137,23 +137,15 @@ var dinner = map[string]any{"summary": "Dinner", "start": "2027-01-05T19:00:00",
 func TestUpdateReconcileEachFault(t *testing.T) {
 	toolstest.Settling{Open: func(t *testing.T) *toolstest.Provider { return &newUpdate(t, dinner).Provider },
 		Broken: calendar.NewUpdate(toolstest.Panicking{}, calendar.Options{}),
-		Acts:   []string{get, patch}, Found: true, Cases: map[string]toolstest.Settled{
-			"nothing breaks":   made,
-			"503 before":       made.After(patch, status(503, "")),
+		Acts:   []string{get, patch}, Found: true, Cases: changing(patch, map[string]toolstest.Settled{
 			"500 after":        made.After(patch, fakegoogle.Fault{Kind: fakegoogle.StatusAfter, Status: 500}),
-			"reset after":      made.After(patch, kind(fakegoogle.ResetAfter)),
 			"hangs after":      made.After(patch, kind(fakegoogle.HangAfter)),
-			"empty 200":        made.After(patch, kind(fakegoogle.EmptyAfter)),
 			"redirected":       made.After(patch, kind(fakegoogle.Redirect)),
 			"changed just now": made.After(patch, status(412, "conditionNotMet")),
 			"429":              made.After(patch, status(429, "rateLimitExceeded")),
-			"400":              unmade(fault.Tool, "provider_refused").After(patch, status(400, "invalid")),
 			"403 of a guest": unmade(fault.Tool, "provider_refused").
 				After(patch, status(403, "forbiddenForNonOrganizer")),
-			"lost, then access is": toolstest.Settled{Want: toolstest.Review, Effects: 1, Class: fault.Tool,
-				Code: "provider_failed"}.After(patch, kind(fakegoogle.ResetAfter)).
-				After(get, fakegoogle.Fault{}, status(401, "authError")),
-		}}.Run(t)
+		})}.Run(t)
 }
 
 // TestUpdateAsShown changes all parts, and only those.

@@ -65,18 +65,10 @@ func openMailbox(t *testing.T) mailbox {
 func (m mailbox) read(t *testing.T, args map[string]any) (gmail.Opened, error) {
 	t.Helper()
 	raw, err := json.Marshal(args)
-	if err == nil {
-		raw, err = m.tool.Normalize(raw)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := m.tool.Execute(t.Context(), tool.Call{UID: toolstest.GoogleUser, Args: raw})
-	var out gmail.Opened
-	if err == nil {
-		err = json.Unmarshal(result, &out)
-	}
-	return out, err
+	return toolstest.Result[gmail.Opened](t.Context(), t, m.tool, raw)
 }
 
 // first is the ID of the first mail that the local Gmail receives.

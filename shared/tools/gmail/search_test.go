@@ -1,7 +1,6 @@
 package gmail_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -76,22 +75,7 @@ func (i inbox) receive(t *testing.T, from, subject, body string) {
 
 func (i inbox) search(t *testing.T, change map[string]any) (gmail.Found, error) {
 	t.Helper()
-	return i.during(t.Context(), t, change)
-}
-
-// during searches with a context.
-func (i inbox) during(ctx context.Context, t *testing.T, change map[string]any) (gmail.Found, error) {
-	t.Helper()
-	args, err := i.tool.Normalize(finding.With(change))
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := i.tool.Execute(ctx, tool.Call{UID: toolstest.GoogleUser, Args: args})
-	var out gmail.Found
-	if err == nil {
-		err = json.Unmarshal(raw, &out)
-	}
-	return out, err
+	return toolstest.Result[gmail.Found](t.Context(), t, i.tool, finding.With(change))
 }
 
 func TestSearchNewestFirst(t *testing.T) {
@@ -178,7 +162,7 @@ func TestSearchFails(t *testing.T) {
 				ctx := toolstest.NewExpiring(t.Context())
 				c.fault.Text, c.fault.Hung = "Bearer ya29.SECRET", ctx.Expire
 				i.Break(op, c.fault)
-				out, err := i.during(ctx, t, nil)
+				out, err := toolstest.Result[gmail.Found](ctx, t, i.tool, finding.With(nil))
 				if !fault.Is(err, c.class, c.code) || tool.IsTransient(err) != c.again || tool.IsAmbiguous(err) ||
 					strings.Contains(err.Error(), "SECRET") {
 					t.Errorf("%+v, %v", out, err)
