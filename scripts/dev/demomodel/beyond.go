@@ -115,17 +115,30 @@ func (a *ask) beyondMail() string {
 	if at := strings.Index(a.text.mask, body.mask); body.mask != "" && at >= 0 {
 		head = a.text.mask[:at]
 	}
-	if words := kindOfMail.FindString(a.slots["lead"].mask + head); words != "" && a.slots["lead"].raw != "" {
-		return cannot(words, plainMail) + "."
-	}
-	if m := kindOfMail.FindStringIndex(body.mask); m != nil && m[0] == 0 {
-		return cannot(body.mask[:m[1]], plainMail) + "."
+	if answer := beyondKind(a.slots["lead"], head, body); answer != "" {
+		return answer
 	}
 	for _, said := range []text{body, a.slots["subject"].trim()} {
 		if answer := beyondText(said); answer != "" {
 			return answer
 		}
 	}
+	return a.beyondSending(head, body)
+}
+
+// beyondKind returns the answer about a kind of mail that is no plain text.
+func beyondKind(lead text, head string, body text) string {
+	if words := kindOfMail.FindString(lead.mask + head); words != "" && lead.raw != "" {
+		return cannot(words, plainMail) + "."
+	}
+	if m := kindOfMail.FindStringIndex(body.mask); m != nil && m[0] == 0 {
+		return cannot(body.mask[:m[1]], plainMail) + "."
+	}
+	return ""
+}
+
+// beyondSending returns the answer about a condition, a later time or an attachment of a mail.
+func (a *ask) beyondSending(head string, body text) string {
 	question := strings.Contains(strings.ToLower(head), "ask ") // “ask … when she has time” is a question
 	if untilThen.MatchString(body.mask) && !question && a.since.body == "" && !introduced.MatchString(head) {
 		return cannot(body.raw, waitsForNothing) + orQuote

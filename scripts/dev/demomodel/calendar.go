@@ -61,17 +61,7 @@ func event(a *ask) (any, string) {
 	if before := a.before.people(); len(before) > 0 && withThem.MatchString(a.text.mask) {
 		e.Attendees, unknown = append(e.Attendees, before...), ""
 	}
-	if before, ok := a.before.args.(*eventArgs); ok && e.Summary == "One" { // “a call with Ana, and one with Bob”
-		e.Summary = before.Summary
-	}
-	if m, ok := a.before.args.(*mailArgs); ok {
-		if e.Summary == "" {
-			e.Summary = m.Subject
-			if !w.timed() {
-				w = findWhen(a.before.text, a.now).with(w)
-			}
-		}
-	}
+	w = a.completeFromBefore(e, w)
 	e.Summary = cmp.Or(a.since.name, e.Summary, "Event")
 	if more := slices.Concat(a.since.people, a.reply.addresses()); len(more) > 0 {
 		e.Attendees, unknown = append(e.Attendees, more...), ""
@@ -95,6 +85,25 @@ func event(a *ask) (any, string) {
 		a.note = "You named no day, so I took the next one: " + spoken(e.Start) + inZone(e.TimeZone) + "."
 	}
 	return e, ""
+}
+
+// completeFromBefore takes the name of an event, and the time of one that has none, from the request before it.
+func (a *ask) completeFromBefore(e *eventArgs, w when) when {
+	switch before := a.before.args.(type) {
+	case *eventArgs:
+		if e.Summary == "One" { // “a call with Ana, and one with Bob”
+			e.Summary = before.Summary
+		}
+	case *mailArgs:
+		if e.Summary != "" {
+			return w
+		}
+		e.Summary = before.Subject
+		if !w.timed() {
+			return findWhen(a.before.text, a.now).with(w)
+		}
+	}
+	return w
 }
 
 var (

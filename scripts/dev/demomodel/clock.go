@@ -120,10 +120,16 @@ func (w *when) settleHalves() {
 	case late && 0 < s.hour && s.hour < 12, !s.exact && part == "" && s.hour >= 1 && s.hour <= 6:
 		s.hour += 12
 	}
+	if e != nil {
+		e.follow(s)
+	}
+}
+
+// follow moves an end whose half of the day is open to the afternoon if it is then the first such time after the start.
+func (c *clock) follow(start *clock) {
 	const noon = 12 * 60
-	if e != nil && e.said == "" && !e.exact && e.hour < 12 && e.minutes() <= s.minutes() &&
-		s.minutes() < e.minutes()+noon {
-		e.hour += 12
+	if c.said == "" && !c.exact && c.hour < 12 && c.minutes() <= start.minutes() && start.minutes() < c.minutes()+noon {
+		c.hour += 12
 	}
 }
 

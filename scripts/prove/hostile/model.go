@@ -89,13 +89,27 @@ func describe(t *fakegemini.Turn, name string, v any) (known bool, err error) {
 		t.Finish = textOf(v)
 	case "blockReason":
 		t.Block = textOf(v)
+	case "promptFeedback":
+		t.Block = textOf(spec["blockReason"])
+	case "functionCall":
+		t.Calls = append(t.Calls, callOf(spec))
+	case "functionCalls":
+		err = describeCalls(t, v)
+	default:
+		return describeResponse(t, name, v)
+	}
+	return true, err
+}
+
+// describeResponse sets one part of the HTTP response that carries the turn.
+func describeResponse(t *fakegemini.Turn, name string, v any) (known bool, err error) {
+	switch name {
 	case "error":
 		t.Status, t.Body = 400, jsonOf(map[string]any{"error": v})
+		spec, _ := v.(map[string]any)
 		if code, ok := spec["code"]; ok {
 			t.Status, err = number(code)
 		}
-	case "promptFeedback":
-		t.Block = textOf(spec["blockReason"])
 	case "raw":
 		t.Body = textOf(v)
 	case "candidates":
@@ -116,10 +130,6 @@ func describe(t *fakegemini.Turn, name string, v any) (known bool, err error) {
 		t.Hangup = true
 	case "hang", "timeout", "stall", "delay", "delay_s":
 		t.Delay = time.Hour
-	case "functionCall":
-		t.Calls = append(t.Calls, callOf(spec))
-	case "functionCalls":
-		err = describeCalls(t, v)
 	default:
 		return name == "loop", nil
 	}

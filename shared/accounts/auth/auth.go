@@ -115,20 +115,16 @@ var (
 	reserved   = lazyregexp.New(`^__.*__$`) // Firestore reserves such IDs
 )
 
-// admit applies the rules for users only. The check of azp matters most if the issuer is Google: anyone can have Google
-// sign a token of their own service account for any audience, including this service's, and only azp distinguishes such
-// a token.
+// admit applies the rules for users only.
 func (v *Verifier) admit(c claims) error {
 	sub := c.Subject
-	switch {
-	case !uidPattern.MatchString(sub) || onlyDots.MatchString(sub) || reserved.MatchString(sub):
+	if !uidPattern.MatchString(sub) || onlyDots.MatchString(sub) || reserved.MatchString(sub) {
 		return unauthenticated("The ID token's subject is not one that this service can use.")
-	case v.cfg.Access && (len(c.Audience) != 1 || c.client() == ""):
-		return unauthenticated("The access token is not for this service alone, or does not name its client.")
-	case !v.cfg.Access && c.AuthorizedParty != "" && c.AuthorizedParty != v.cfg.Audience:
-		return unauthenticated("The ID token was issued to another application.")
-	case len(c.Audience) > 1 && c.AuthorizedParty == "":
-		return unauthenticated("The ID token is for several audiences and does not say which of them asked for it.")
+	}
+	if err := v.admitClient(c); err != nil {
+		return err
+	}
+	switch {
 	case strings.HasSuffix(strings.ToLower(c.Email), serviceAccounts):
 		return unauthenticated("This is a service account's token, and a user's is required.")
 	case !v.cfg.AllowAnonymous && (c.Firebase.Provider == "anonymous" || c.ProviderID == "anonymous"):
@@ -141,6 +137,21 @@ func (v *Verifier) admit(c claims) error {
 	case len(v.cfg.Domains) > 0 && !slices.Contains(v.cfg.Domains, domainOf(c.Email)):
 		return fault.New(fault.Auth, fault.CodeForbidden,
 			"Accounts of this e-mail domain cannot use this service.")
+	}
+	return nil
+}
+
+// admitClient checks that the token was issued to this application. The check of azp matters most if the issuer is
+// Google: anyone can have Google sign a token of their own service account for any audience, including this service's,
+// and only azp distinguishes such a token.
+func (v *Verifier) admitClient(c claims) error {
+	switch {
+	case v.cfg.Access && (len(c.Audience) != 1 || c.client() == ""):
+		return unauthenticated("The access token is not for this service alone, or does not name its client.")
+	case !v.cfg.Access && c.AuthorizedParty != "" && c.AuthorizedParty != v.cfg.Audience:
+		return unauthenticated("The ID token was issued to another application.")
+	case len(c.Audience) > 1 && c.AuthorizedParty == "":
+		return unauthenticated("The ID token is for several audiences and does not say which of them asked for it.")
 	}
 	return nil
 }

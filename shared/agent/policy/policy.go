@@ -202,14 +202,8 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 	if in.Ruling != nil && (len(people) == 0 || in.Ruling.Mode != tool.RuleAllow) {
 		return in.ruled(!r.NoAllowlist)
 	}
-	if len(people) == 0 && in.Tool.Approval == tool.NotRequired {
-		return Decision{Mode: Allow, Rule: RuleNotRequired, Reason: "The operator declared that it needs no approval."}
-	}
-	if len(people) == 0 && in.Tool.SideEffect {
-		return ask(RuleNoRecipient, hasEffect)
-	}
 	if len(people) == 0 {
-		return ask(RuleNoRecipient, "This needs your approval each time.")
+		return in.withoutPeople()
 	}
 	if others > 0 {
 		return ask(RuleNoRecipient, "It reaches more than people, so it needs your approval each time.")
@@ -246,6 +240,18 @@ func (r Rules) ask(in Input, people []string, others int) Decision {
 	}
 	slices.Sort(d.Entries)
 	return d
+}
+
+// withoutPeople decides about a call that reaches no address.
+func (in Input) withoutPeople() Decision {
+	if in.Tool.Approval == tool.NotRequired {
+		return Decision{Mode: Allow, Rule: RuleNotRequired, Reason: "The operator declared that it needs no approval."}
+	}
+	reason := "This needs your approval each time."
+	if in.Tool.SideEffect {
+		reason = hasEffect
+	}
+	return Decision{Mode: RequireApproval, Rule: RuleNoRecipient, Reason: reason}
 }
 
 // ruled decides by the tool's own decision on a call that is not denied. entries says whether the user's always-allow

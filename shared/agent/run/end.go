@@ -26,19 +26,11 @@ var ErrAttempts = fault.New(fault.Tool, codeAttempts,
 // calls run and open ones stay open, whatever the other calls return. In strict order, the calls after one that was not
 // done are not run ([Terms.NotRun]). The run ends when no call is left.
 func (t Terms) Ending(s *State, r Run, now time.Time) *End {
+	if end := t.stopped(s, r, now); end != nil || !AllTerminal(s) {
+		return end
+	}
 	singleCall := s.Input.SingleCall && len(s.Turns) > 0
 	switch {
-	case s.Cancelled:
-		return FailedEnd(fault.New(fault.Policy, CodeCancelled, "This was cancelled."))
-	case !now.Before(r.Deadline) && !t.Known:
-		return FailedEnd(fault.New(fault.Policy, fault.CodeAgentGone,
-			"The agent %q is no longer available, so this was stopped at its deadline.", r.AgentName()))
-	case !now.Before(r.Deadline):
-		return FailedEnd(fault.New(fault.Policy, codeDeadline, "This reached its deadline, so it was stopped."))
-	case s.Plan != nil && s.Plan.Unreadable:
-		return FailedEnd(plan.ErrUnreadable)
-	case !AllTerminal(s):
-		return nil
 	case failedWith(s, fault.CodeExpired) && s.Plan == nil: // the model of a run with a plan reads the error
 		return FailedEnd(ErrExpired)
 	case s.Plan == nil && failedWith(s, codeAttempts): // the model of a run with a plan reads the error and continues
@@ -57,6 +49,23 @@ func (t Terms) Ending(s *State, r Run, now time.Time) *End {
 		return finalEnd(t.Tools, s)
 	case len(s.Turns) >= t.ModelCalls:
 		return outOfCallsEnd(t.Tools, s)
+	}
+	return nil
+}
+
+// stopped returns how a run ends that must stop now, whatever its calls do: it was cancelled, is past its deadline, or
+// has a plan that cannot be read.
+func (t Terms) stopped(s *State, r Run, now time.Time) *End {
+	switch {
+	case s.Cancelled:
+		return FailedEnd(fault.New(fault.Policy, CodeCancelled, "This was cancelled."))
+	case !now.Before(r.Deadline) && !t.Known:
+		return FailedEnd(fault.New(fault.Policy, fault.CodeAgentGone,
+			"The agent %q is no longer available, so this was stopped at its deadline.", r.AgentName()))
+	case !now.Before(r.Deadline):
+		return FailedEnd(fault.New(fault.Policy, codeDeadline, "This reached its deadline, so it was stopped."))
+	case s.Plan != nil && s.Plan.Unreadable:
+		return FailedEnd(plan.ErrUnreadable)
 	}
 	return nil
 }

@@ -215,24 +215,32 @@ func (a *Action) next(e Event) (ActionStatus, error) {
 	case ActionDecided:
 		return a.decided(e)
 	case ActionStarted:
-		if a.Status == ActionExecuting && e.Started.Attempt <= a.Started.Attempt {
-			return "", illegal(e, "the attempt number must increase")
-		}
-		if e.Started.ArgsHash != "" && (a.Decision != "" || a.Status == ActionExecuting) {
-			return "", illegal(e, "an approved or started call cannot move")
-		}
-		return ActionExecuting, nil
+		return a.started(e)
 	case ActionFinished:
-		if a.Status == ActionCompleted || a.Status == ActionRejected || a.Status == ActionFailed {
-			return "", illegal(e, "the action already has an outcome")
-		}
-		confirmed := a.Kind == KindPlan && a.Decision != "" // a confirmed plan waits for nothing else
-		if a.Status == ActionAwaiting && a.Kind != KindCall && !confirmed && e.Finished.Status == ActionCompleted {
-			return "", illegal(e, "an action that waits for a decision cannot complete")
-		}
-		return e.Finished.Status, nil
+		return a.finished(e)
 	}
 	return "", illegal(e, "unknown event type")
+}
+
+func (a *Action) started(e Event) (ActionStatus, error) {
+	if a.Status == ActionExecuting && e.Started.Attempt <= a.Started.Attempt {
+		return "", illegal(e, "the attempt number must increase")
+	}
+	if e.Started.ArgsHash != "" && (a.Decision != "" || a.Status == ActionExecuting) {
+		return "", illegal(e, "an approved or started call cannot move")
+	}
+	return ActionExecuting, nil
+}
+
+func (a *Action) finished(e Event) (ActionStatus, error) {
+	if a.Status == ActionCompleted || a.Status == ActionRejected || a.Status == ActionFailed {
+		return "", illegal(e, "the action already has an outcome")
+	}
+	confirmed := a.Kind == KindPlan && a.Decision != "" // a confirmed plan waits for nothing else
+	if a.Status == ActionAwaiting && a.Kind != KindCall && !confirmed && e.Finished.Status == ActionCompleted {
+		return "", illegal(e, "an action that waits for a decision cannot complete")
+	}
+	return e.Finished.Status, nil
 }
 
 func (a *Action) decided(e Event) (ActionStatus, error) {

@@ -81,14 +81,8 @@ func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 	if rest, _ := t.NotRun(s); len(rest) > 0 {
 		return StepSkip, nil
 	}
-	for _, a := range s.Current() {
-		switch {
-		case !t.InTurn(s, a.Index) || a.Held(now) || a.Postponed(now):
-		case a.Unasked():
-			return StepRequest, a
-		case a.Runnable() && t.MayBegin(s, a.Index):
-			return StepExecute, a
-		}
+	if st, a := t.nextCall(s, now); a != nil {
+		return st, a
 	}
 	if len(Expired(s, now)) > 0 {
 		return StepExpire, nil
@@ -100,4 +94,18 @@ func (t Terms) needs(s *State, r Run, now time.Time) (Step, *Action) {
 		return StepGiveUpTask, nil
 	}
 	return StepCallModel, nil
+}
+
+// nextCall returns the first call of the turn that needs an approval or may begin now, or no action.
+func (t Terms) nextCall(s *State, now time.Time) (Step, *Action) {
+	for _, a := range s.Current() {
+		switch {
+		case !t.InTurn(s, a.Index) || a.Held(now) || a.Postponed(now):
+		case a.Unasked():
+			return StepRequest, a
+		case a.Runnable() && t.MayBegin(s, a.Index):
+			return StepExecute, a
+		}
+	}
+	return 0, nil
 }

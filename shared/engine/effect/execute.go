@@ -39,14 +39,9 @@ func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 	if t.Waits() {
 		return leaveToClient(ctx, ex, id, t)
 	}
-	handle := a.Started.Handle // of a call that was postponed
-	if t.Prepares() && handle == "" {
-		if claimed, err := claim(ctx, ex, id); err != nil || !claimed {
-			return err
-		}
-		if handle, err = prepare(ctx, ex, t, a); err != nil {
-			return notPrepared(ctx, ex, a, err)
-		}
+	handle, ready, err := handleOf(ctx, ex, t, a)
+	if err != nil || !ready {
+		return err
 	}
 	if !t.SideEffect && !a.RequiresApproval {
 		if claimed, err := claim(ctx, ex, id); err != nil || !claimed {
@@ -66,6 +61,21 @@ func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 		return err
 	}
 	return CallTool(ctx, ex, t, id)
+}
+
+// handleOf returns the handle of an approved call: that of a postponed call, or a new one. It returns false if the call
+// cannot begin now.
+func handleOf(ctx context.Context, ex *unit.Execution, t *tool.Tool, a *run.Action) (h string, ready bool, err error) {
+	if h = a.Started.Handle; h != "" || !t.Prepares() {
+		return h, true, nil
+	}
+	if claimed, err := claim(ctx, ex, a.ID); err != nil || !claimed {
+		return "", false, err
+	}
+	if h, err = prepare(ctx, ex, t, a); err != nil {
+		return "", false, notPrepared(ctx, ex, a, err)
+	}
+	return h, true, nil
 }
 
 // notPrepared ends an attempt that has no handle: the user is asked, the call waits as its service asks, or it failed.

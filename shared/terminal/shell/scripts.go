@@ -177,9 +177,7 @@ func sedReplacement(script string, flags bool) (rest string, ok bool) {
 		case c == '\n':
 			return "", false
 		case c == '\\':
-			i++
-			if i == len(script) || strings.IndexByte("\ncdox", script[i]) >= 0 ||
-				bracket && strings.IndexByte("tnswSW.", script[i]) < 0 {
+			if i++; !portableEscape(script[i:], bracket) {
 				return "", false
 			}
 		case c == end && bracket: // implementations differ in whether this is the end
@@ -200,6 +198,13 @@ func sedReplacement(script string, flags bool) (rest string, ok bool) {
 		rest = strings.TrimLeft(rest, "gpiI0123456789")
 	}
 	return rest, true
+}
+
+// portableEscape reports whether each implementation of sed reads the character after a backslash in the same way. In a
+// bracket, fewer are.
+func portableEscape(after string, bracket bool) bool {
+	return after != "" && strings.IndexByte("\ncdox", after[0]) < 0 &&
+		(!bracket || strings.IndexByte("tnswSW.", after[0]) >= 0)
 }
 
 // firstMatch returns the first match, or nothing.

@@ -224,14 +224,8 @@ func (p Part) check(at, role string) error {
 			at)
 	case p.Text != nil && *p.Text == "" && role == "user":
 		return invalid("%s: the text is empty.", at)
-	case p.FunctionCall != nil && role != "model":
-		return invalid("%s: a function call stands in a turn of the %s.", at, role)
-	case p.FunctionCall != nil && p.FunctionCall.Name == "":
-		return invalid("* GenerateContentRequest.%s.function_call.name: Name cannot be empty.", at)
-	case p.FunctionCall != nil && !callName.MatchString(p.FunctionCall.Name):
-		return invalid("* GenerateContentRequest.%s.function_call.name: [FIELD_INVALID] Invalid function name.", at)
-	case p.FunctionCall != nil && !isObject(p.FunctionCall.Args, true):
-		return invalid("Invalid value at '%s.function_call.args' (type.googleapis.com/google.protobuf.Struct)", at)
+	case p.FunctionCall != nil:
+		return p.checkCall(at, role)
 	case p.FunctionResponse != nil && role != "user":
 		return invalid("%s: a function response stands in a turn of the %s.", at, role)
 	case p.FunctionResponse != nil && p.FunctionResponse.Name == "":
@@ -239,6 +233,20 @@ func (p Part) check(at, role string) error {
 	case p.FunctionResponse != nil && !isObject(p.FunctionResponse.Response, false):
 		return invalid("Invalid value at '%s.function_response.response' (type.googleapis.com/google.protobuf.Struct)",
 			at)
+	}
+	return nil
+}
+
+func (p Part) checkCall(at, role string) error {
+	switch call := p.FunctionCall; {
+	case role != "model":
+		return invalid("%s: a function call stands in a turn of the %s.", at, role)
+	case call.Name == "":
+		return invalid("* GenerateContentRequest.%s.function_call.name: Name cannot be empty.", at)
+	case !callName.MatchString(call.Name):
+		return invalid("* GenerateContentRequest.%s.function_call.name: [FIELD_INVALID] Invalid function name.", at)
+	case !isObject(call.Args, true):
+		return invalid("Invalid value at '%s.function_call.args' (type.googleapis.com/google.protobuf.Struct)", at)
 	}
 	return nil
 }

@@ -138,11 +138,20 @@ func (s *Server) update(r request, i *issue, op string) *failure {
 			return e
 		}
 	}
-	changed := set(&i.title, in.Title)
+	if now := s.now(); i.apply(in, now) {
+		i.updated = now
+		s.effects[op]++
+	}
+	return nil
+}
+
+// apply makes the change, and reports whether it changed anything.
+func (i *issue) apply(in change, now time.Time) (changed bool) {
+	changed = set(&i.title, in.Title)
 	changed = set(&i.body, in.Body) || changed
 	if set(&i.state, in.State) {
 		changed, i.closed = true, nil
-		if now := s.now(); i.state == "closed" {
+		if i.state == "closed" {
 			i.closed = &now
 		}
 	}
@@ -151,11 +160,7 @@ func (s *Server) update(r request, i *issue, op string) *failure {
 	if i.pull != nil {
 		changed = set(&i.pull.base, in.Base) || changed
 	}
-	if changed {
-		i.updated = s.now()
-		s.effects[op]++
-	}
-	return nil
+	return changed
 }
 
 func set(at *string, v *string) bool {

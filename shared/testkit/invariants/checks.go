@@ -131,6 +131,11 @@ func (c *checked) decisions() {
 			c.violates(Authority, "approval %s was decided by %q", id, e.Decided.By)
 		}
 	}
+	c.documents(asked, decided)
+}
+
+// documents looks for approvals that no event waits for, and for open ones that were decided.
+func (c *checked) documents(asked map[string]time.Time, decided map[string]int) {
 	for id, a := range c.approvals {
 		if _, ok := asked[id]; !ok {
 			c.violates(NoOrphan, "approval %s is waited for by no event", id)

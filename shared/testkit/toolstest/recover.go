@@ -97,6 +97,16 @@ func (s Settling) staysInPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	p.refusesPlace(t, moved)
+	p.Call.Place = in
+	if end, _, err := p.CarryOut(t); end != Completed || p.Effects() != 1 {
+		t.Errorf("in its own place it is %s with %d effects: %v", end, p.Effects(), err)
+	}
+}
+
+// refusesPlace checks that no step of a call acts in a place that is not its user's.
+func (p *Provider) refusesPlace(t *testing.T, moved tool.Place) {
+	t.Helper()
 	p.Call.Place = moved
 	if _, err := p.Tool.Execute(t.Context(), p.Call); !fault.Is(err, fault.Policy, fault.CodeStaleView) ||
 		tool.IsAmbiguous(err) || tool.IsTransient(err) {
@@ -109,10 +119,6 @@ func (s Settling) staysInPlace(t *testing.T) {
 		if _, err := p.Tool.Prepare(t.Context(), p.Call); !fault.Is(err, fault.Policy, fault.CodeStaleView) {
 			t.Errorf("Prepare in another place = %v; want stale_view", err)
 		}
-	}
-	p.Call.Place = in
-	if end, _, err := p.CarryOut(t); end != Completed || p.Effects() != 1 {
-		t.Errorf("in its own place it is %s with %d effects: %v", end, p.Effects(), err)
 	}
 }
 
