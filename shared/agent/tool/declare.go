@@ -174,7 +174,7 @@ func objectSchema(s *jsonschema.Schema, defaults bool) (checker, error) {
 		return checker{}, errors.New("need a JSON Schema without external references, with RE2 patterns " +
 			"and with defaults that fit")
 	}
-	return checker{r}, nil
+	return checkerOf(r), nil
 }
 
 // exactNumbers refuses a schema with a number that canonical JSON does not preserve, such as a default, an allowed
@@ -200,7 +200,8 @@ func resolved(s *jsonschema.Schema) (*checker, error) {
 		return nil, errors.New("need a JSON Schema without external references and with RE2 " +
 			"patterns")
 	}
-	return &checker{r}, nil
+	c := checkerOf(r)
+	return &c, nil
 }
 
 // normalize checks arguments, fills in defaults if defaults is set, and returns the canonical form.
@@ -217,7 +218,7 @@ func (s checker) normalize(args json.RawMessage, defaults bool) (json.RawMessage
 		if err := json.Unmarshal(args, &v); err != nil {
 			return nil, fault.Invalid("", "invalid JSON").Because(err)
 		}
-		if err := fillDefaults(s.Schema(), v); err != nil {
+		if err := fillDefaults(s.schema, v); err != nil {
 			return nil, err
 		}
 		filled, err := json.Marshal(v)

@@ -148,15 +148,27 @@ var validName = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)
 // Define returns a tool. It panics if the definition is invalid: definitions are code, and a program with an invalid
 // one must not start.
 func Define[In, Out any](d Def[In, Out]) *Tool {
-	t, err := Make(d)
+	t, err := define(d)
 	if err != nil {
 		panic("tool.Define: " + err.Error())
 	}
 	return t
 }
 
-// Make is [Define] for programs that import this module. It returns an error if the definition is invalid.
+// Make is [Define] for programs that import this module. It returns an error if the definition is invalid, also if
+// Refine has made a schema that does not resolve, which Define leaves to the first call.
 func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
+	t, err := define(d)
+	if err == nil {
+		_, err = t.schema.resolved()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+func define[In, Out any](d Def[In, Out]) (*Tool, error) {
 	in, errIn := schemaOf(reflect.TypeFor[In](), d.Refine)
 	out, errOut := schemaOf(reflect.TypeFor[Out](), nil)
 	if err := errors.Join(errIn, errOut); err != nil {
@@ -181,7 +193,7 @@ func (t *Tool) complete(previews bool) (err error) {
 	case t.Wait < 0 || t.Wait > 0 && t.has.execute:
 		return fmt.Errorf("%q: %w", t.Name, errWait)
 	}
-	if t.Schema, err = declaredSchema(t.schema.Schema()); err != nil {
+	if t.Schema, err = declaredSchema(t.schema.schema); err != nil {
 		return fmt.Errorf("%q: %w", t.Name, err)
 	}
 	if t.Spec, err = t.Spec.complete(); err != nil {

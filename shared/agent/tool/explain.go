@@ -74,7 +74,7 @@ func (c checker) explain(err error) (field, why string) {
 
 // words returns the types that the schema at a path accepts, in words, or "" if it names none.
 func (c checker) words(path string) string {
-	raw, err := json.Marshal(c.Schema())
+	raw, err := json.Marshal(c.schema)
 	if err != nil {
 		return ""
 	}

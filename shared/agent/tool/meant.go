@@ -22,7 +22,7 @@ func (s checker) meant(args json.RawMessage) (json.RawMessage, error) {
 	if !ok {
 		return args, nil // the schema check returns the error
 	}
-	v, changed := read(s.Schema(), v)
+	v, changed := read(s.schema, v)
 	if !changed {
 		return args, nil
 	}

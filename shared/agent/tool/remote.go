@@ -62,7 +62,7 @@ func inSchema(err error) error {
 // affordable refuses arguments that are too expensive to check against a stranger's schema.
 func affordable(in checker,
 	normalize func(json.RawMessage) (json.RawMessage, error)) func(json.RawMessage) (json.RawMessage, error) {
-	each, patterns := 1+countChoices(in.Schema()), patternsOf(in.Schema())
+	each, patterns := 1+countChoices(in.schema), patternsOf(in.schema)
 	tooMuch := func(args json.RawMessage) bool {
 		return countValues(args)*each > maxChecks || len(args)*patterns > maxMatching
 	}

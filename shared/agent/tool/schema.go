@@ -7,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -15,20 +16,28 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// checker is a resolved JSON Schema.
-type checker struct{ *jsonschema.Resolved }
+// checker is a JSON Schema that values are checked against.
+type checker struct {
+	schema   *jsonschema.Schema
+	resolved func() (*jsonschema.Resolved, error)
+}
 
-// schemaOf returns the schema of a Go type. A refine function can change it.
-func schemaOf(t reflect.Type, refine func(*jsonschema.Schema)) (c checker, err error) {
+// checkerOf returns the checker of a resolved schema.
+func checkerOf(r *jsonschema.Resolved) checker {
+	return checker{r.Schema(), func() (*jsonschema.Resolved, error) { return r, nil }}
+}
+
+// schemaOf returns the schema of a Go type. A refine function can change it. The schema is resolved when a value is
+// first checked, because that takes most of the time of a tool's definition.
+func schemaOf(t reflect.Type, refine func(*jsonschema.Schema)) (checker, error) {
 	s, err := typeSchema(t)
 	if err != nil {
-		return c, fmt.Errorf("no schema for %s: %w", t, err)
+		return checker{}, fmt.Errorf("no schema for %s: %w", t, err)
 	}
 	if refine != nil {
 		refine(s)
 	}
-	c.Resolved, err = s.Resolve(nil)
-	return c, err
+	return checker{s, sync.OnceValues(func() (*jsonschema.Resolved, error) { return s.Resolve(nil) })}, nil
 }
 
 // asRead maps Go types to their schemas if their JSON differs from their Go kind. A field's tag can replace the
@@ -131,11 +140,11 @@ func plainTypes(s *jsonschema.Schema) {
 // schema. Examples are an empty list where an entry is required, and a text instead of a number.
 func (t *Tool) CheckPinned(pinned json.RawMessage) error {
 	var has map[string]json.RawMessage
-	if t.schema.Resolved == nil || json.Unmarshal(pinned, &has) != nil {
+	if t.schema.schema == nil || json.Unmarshal(pinned, &has) != nil {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(has)) {
-		property := t.schema.Schema().Properties[name]
+		property := t.schema.schema.Properties[name]
 		if property == nil {
 			continue
 		}
@@ -143,7 +152,7 @@ func (t *Tool) CheckPinned(pinned json.RawMessage) error {
 		if err != nil {
 			return err
 		}
-		if err := (checker{one}).check(has[name]); err != nil {
+		if err := checkerOf(one).check(has[name]); err != nil {
 			return fault.Invalid(name, "no call of %s can have this value: %s", t.Name, fault.As(err).Message)
 		}
 	}
@@ -160,7 +169,11 @@ func (s checker) checkAs(data json.RawMessage, explained func(error) (field, why
 	if err := jsonv2.Unmarshal(data, &v); err != nil {
 		return fault.Invalid("", "invalid JSON").Because(err)
 	}
-	if err := s.Validate(v); err != nil {
+	r, err := s.resolved()
+	if err != nil {
+		return fmt.Errorf("resolve a schema: %w", err)
+	}
+	if err := r.Validate(v); err != nil {
 		field, rule := explained(err)
 		return fault.Invalid(field, "%s", rule)
 	}
