@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // page is a page whose user sends files to the agent.
@@ -89,6 +90,7 @@ func (p *page) sees(when string, want ...string) {
 // TestFilesOfPage sends an uploaded file and one in the request to a page's agent. The model gets both in each
 // request of the conversation, until they are deleted, and the history that the page keeps has neither.
 func TestFilesOfPage(t *testing.T) {
+	realpart.Unraced(t)
 	onFileStores(t, func(t *testing.T, w *filed) {
 		p := newPage(w)
 		offer := bytes.Repeat([]byte("The offer costs 1,200 euros.\n"), 3<<20/29)

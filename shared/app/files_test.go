@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/gcsserver"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // filed is a deployment with a store of files.
@@ -148,6 +149,7 @@ func (w *filed) wants(t *testing.T, n int, when string) {
 // are stored once, encrypted; another user has no use for the ID; two conversations read it, and the second one keeps
 // it when the first one is deleted.
 func TestFilesDeletedWithConversation(t *testing.T) {
+	realpart.Unraced(t)
 	onFileStores(t, func(t *testing.T, w *filed) {
 		data := bytes.Repeat([]byte("The offer costs 1,200 euros.\n"), 3<<20/29)
 		u := w.upload(t, "ana", "offer.txt", data)
@@ -292,6 +294,7 @@ func TestUploadsAtOnce(t *testing.T) {
 
 // TestUploadsRefused has bodies that are no files, and too many files.
 func TestUploadsRefused(t *testing.T) {
+	realpart.Unraced(t)
 	onFileStores(t, func(t *testing.T, w *filed) {
 		large := bytes.Repeat([]byte("x"), attachment.MaxUpload+1)
 		for what, c := range map[string]struct {

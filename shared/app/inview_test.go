@@ -7,12 +7,14 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/testkit/fakedocker"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // TestWriteOfFileSeenInPart makes the model write, within a grant, a file that it has seen only in part. The call is
 // refused, and the error names the missing part. If the model has read the whole file, or no part of it, the same call
 // runs.
 func TestWriteOfFileSeenInPart(t *testing.T) {
+	realpart.Unraced(t)
 	long, short := strings.Repeat("0123456789 a line\n", 3000), "a line\n"
 	type step = func(string) (string, map[string]any)
 	call := func(name string, args map[string]any) step {

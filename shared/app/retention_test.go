@@ -10,11 +10,13 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // TestRetentionSweep checks that sweeps delete an unused conversation after RETENTION, with its run and approval, and
 // that its audit entries stay until AUDIT_RETENTION. A conversation with a waiting run is kept.
 func TestRetentionSweep(t *testing.T) {
+	realpart.Unraced(t)
 	onTimedStores(t, func(t *testing.T, open func(settings ...string) *timed) {
 		w := open("RETENTION=30", "AUDIT_RETENTION=60", "APPROVAL_TTL=30d", "RUN_DEADLINE=45d")
 		w.App.API.Records.Retention, w.App.API.Records.AuditDays = w.App.Config.Retention, w.App.Config.AuditDays

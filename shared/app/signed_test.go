@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/fakekms"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // signing is a deployment whose decisions can be signed.
@@ -116,6 +117,7 @@ func (w *signing) settled(uid string, r testkit.Answer) string {
 // TestSwitchSigningOn decides in one state of a deployment, and executes in the next: the steps in which an operator
 // switches signing on, and off again.
 func TestSwitchSigningOn(t *testing.T) {
+	realpart.Unraced(t)
 	forged := func(e *run.Event) {
 		if e.Decided != nil {
 			e.Decided.Proof = &decision.Signature{Key: "mine", Sig: make([]byte, 64)}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/api"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // A permission is given before a call, and lets the call run without approval or lets someone request approvals.
@@ -105,6 +106,7 @@ var deletesOnly = []string{"/api/agent/threads/{threadId}", "/api/agent/memory/{
 // TestPermissionAsShown gives each permission, and then makes exactly the call that was shown, and one that differs in
 // each respect that was shown.
 func TestPermissionAsShown(t *testing.T) {
+	realpart.Unraced(t)
 	for name, p := range permissions {
 		if p.try == nil {
 			continue

@@ -104,12 +104,13 @@ func TrialsUnraced[T any](few, all T) T {
 	return Trials(few, all)
 }
 
-// Unraced skips a test with the race detector, because one goroutine of it computes for long: the detector would take
-// most of the time, and has nothing to see. .ci/run runs such a test without the detector.
+// Unraced skips a test with the race detector, because one goroutine of it computes for long, or its requests come one
+// after the other: the detector would take most of the time, and sees the same code in other tests. .ci/run runs such a
+// test without the detector.
 func Unraced(t T) {
 	t.Helper()
 	if raced {
-		t.Skipf("one goroutine computes; it is tested without the race detector")
+		t.Skipf("one goroutine runs at a time; it is tested without the race detector")
 	}
 }
 
