@@ -22,6 +22,8 @@ type options struct {
 	rounds      int
 	short, race bool
 	run         string
+	delays      bool
+	at          string
 }
 
 // Proof is the proof.
@@ -32,14 +34,24 @@ func Proof() proof.Proof {
 		Tries: "tests, many times on a busy machine in a random order: a test that fails once is a finding",
 		Takes: "about three times as long as go test for each round; name packages or set -n and -short for less",
 		About: `The tests are built once. In each round every package runs in its own directory, as go test runs it, beside a busy
-loop on each core: with GOMAXPROCS=1 in the first round, with 2 in the next, and so on. In rounds 2, 5, 8 and
-so on, browsers get the answers to changes a second late, and in rounds 3, 6 and so on what they read. A test's first
-failure is printed when it happens. The seed of a round is that of -shuffle: go test -shuffle SEED repeats the order.`,
+loop on each core, with GOMAXPROCS=1 and 2 in turn. In one of three rounds browsers get the answers to changes a second
+late, and in another one what they read. A test's first failure is printed when it happens. The seed of a round is that
+of -shuffle: go test -shuffle SEED repeats the order.
+
+With -delays the cores are not busy. Instead, the tests and the module's packages are built with delays after statements
+that let another goroutine or process go on: sends and receives, close, Unlock, Commit, Write, the beginning of a
+goroutine, and the like. In each round, one of 15 of these points delays its first three passages by 100 to 600 ms. The
+seed of a round determines its points. A finding lists those that were passed. -at then tries some of them alone:
+go run ./scripts/prove flaky -at 'stream.go:(87|112):' ./shared/web. Nothing is delayed in a bubble of testing/synctest,
+and in programs that a test builds itself or starts without its environment.`,
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&o.rounds, "n", o.rounds, "run each package in this many `rounds`")
 			f.BoolVar(&o.short, "short", false, "run the tests with -short")
 			f.BoolVar(&o.race, "race", false, "build the tests with the race detector")
 			f.StringVar(&o.run, "run", "", "run only the tests that match this regular `expression`")
+			f.BoolVar(&o.delays, "delays", false, "delay goroutines at random points instead of keeping the cores busy")
+			f.StringVar(&o.at, "at", "", "as -delays, but delay at all points whose file:line:column matches this "+
+				"regular `expression`, and at no other")
 		},
 		Run: func(ctx context.Context, r *proof.Run) error { return o.soak(ctx, r) },
 	}
@@ -63,11 +75,19 @@ func (o options) soak(ctx context.Context, r *proof.Run) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	s := &soaking{Run: r, options: o, binary: map[string]string{}, failed: map[string][]string{}}
+	s := &soaking{Run: r, options: o, dir: dir, binary: map[string]string{}, failed: map[string][]string{}}
+	if o.delays || o.at != "" {
+		if s.delayed, err = delayed(ctx, dir, o.at); err != nil {
+			return err
+		}
+		r.Note("%d points can delay", len(s.delayed.points))
+	}
 	began := time.Now()
 	each(packages, func(i int, p proof.Package) { s.build(ctx, p, filepath.Join(dir, fmt.Sprintf("%d.test", i))) })
 	r.Note("%d packages built in %.0f s", len(s.tests), time.Since(began).Seconds())
-	defer load()()
+	if s.delayed == nil {
+		defer load()()
+	}
 	for n := 1; n <= o.rounds && ctx.Err() == nil; n++ {
 		s.round(ctx, n)
 	}
@@ -130,9 +150,24 @@ func (o options) args(seed uint64) []string {
 
 // repeat returns the command that repeats a package's tests as they ran in the round.
 func (o options) repeat(p proof.Package, t turn) string {
-	args := append(append(slices.Clone(t.env), "go test -count=1"), o.flags()...)
-	for _, arg := range o.args(t.seed)[2:] {
-		args = append(args, strings.Replace(arg, "-test.", "-", 1))
+	var args []string
+	if o.delays || o.at != "" {
+		args = []string{fmt.Sprintf("go run ./scripts/prove flaky -n 1 -seed %d", t.seed)}
+		if o.delays {
+			args = append(args, "-delays")
+		}
+		if o.at != "" {
+			args = append(args, fmt.Sprintf("-at '%s'", o.at))
+		}
+	} else {
+		args = append(slices.Clone(t.env), fmt.Sprintf("go test -count=1 -shuffle=%d", t.seed))
+	}
+	args = append(args, o.flags()...)
+	if o.short {
+		args = append(args, "-short")
+	}
+	if o.run != "" {
+		args = append(args, fmt.Sprintf("-run '%s'", o.run))
 	}
 	return strings.Join(append(args, "./"+p.Name), " ")
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,8 @@ import (
 type soaking struct {
 	*proof.Run
 	options
+	dir     string  // for files of the proof
+	delayed *delays // nil: the cores are busy instead
 
 	mu     sync.Mutex
 	tests  []proof.Package
@@ -28,7 +31,11 @@ type soaking struct {
 
 // build builds a package's tests. A package that does not compile is a finding, and does not run.
 func (s *soaking) build(ctx context.Context, p proof.Package, file string) {
-	err := p.Build(ctx, file, s.flags()...)
+	flags := s.flags()
+	if s.delayed != nil {
+		flags = append(flags, "-overlay="+s.delayed.overlay, "-vet=off") // vet wants the folder late
+	}
+	err := p.Build(ctx, file, flags...)
 	if ctx.Err() != nil {
 		return
 	}
@@ -41,7 +48,7 @@ func (s *soaking) build(ctx context.Context, p proof.Package, file string) {
 	s.tests, s.binary[p.Name] = append(s.tests, p), file
 }
 
-// turn is one round: its number, the seed of its order, and the variables that its tests run with.
+// turn is one round: its number, its seed, and the variables that its tests run with, which follow from the seed.
 type turn struct {
 	n    int
 	seed uint64
@@ -49,8 +56,9 @@ type turn struct {
 }
 
 func turnOf(n int, seed uint64) turn {
-	t := turn{n: n, seed: seed + uint64(n) - 1, env: []string{fmt.Sprintf("GOMAXPROCS=%d", 2-n%2)}}
-	switch n % 3 { // for package browsertest
+	t := turn{n: n, seed: seed + uint64(n) - 1}
+	t.env = []string{fmt.Sprintf("GOMAXPROCS=%d", 2-t.seed%2)}
+	switch t.seed % 3 { // for package browsertest
 	case 2:
 		t.env = append(t.env, "CHANGES_LATE=1000")
 	case 0:
@@ -63,11 +71,11 @@ func turnOf(n int, seed uint64) turn {
 func (s *soaking) round(ctx context.Context, n int) {
 	began, t, before := time.Now(), turnOf(n, s.Seed), s.Counted("failures")
 	each(s.tests, func(_ int, p proof.Package) {
-		printed, err := s.run(ctx, p, t)
+		printed, points, err := s.run(ctx, p, t)
 		switch {
 		case ctx.Err() != nil: // an interrupted run proves nothing
 		case err != nil:
-			s.keep(p, t, fmt.Sprintf("%s\n%v", printed, err))
+			s.keep(p, t, fmt.Sprintf("%s\n%v", printed, err), points)
 		default:
 			s.Held(p.Name, "in round %d", n)
 		}
@@ -76,28 +84,41 @@ func (s *soaking) round(ctx context.Context, n int) {
 		strings.Join(t.env, " "), t.seed, len(s.tests), s.Counted("failures")-before, time.Since(began).Seconds())
 }
 
-// run runs the tests of a package as go test does, and returns their output. It kills processes that the tests left
-// running.
-func (s *soaking) run(ctx context.Context, p proof.Package, t turn) (string, error) {
+// run runs the tests of a package as go test does, and returns their output and the points that delayed them. It kills
+// processes that the tests left running.
+func (s *soaking) run(ctx context.Context, p proof.Package, t turn) (printed string, points []string, err error) {
+	file := filepath.Join(s.dir, fmt.Sprintf("%s.%d", strings.ReplaceAll(p.Name, "/", "_"), t.n))
+	if s.delayed != nil {
+		if err := s.delayed.choose(file, t.seed); err != nil {
+			return "", nil, err
+		}
+	}
 	cmd := exec.CommandContext(ctx, s.binary[p.Name], s.args(t.seed)...)
 	cmd.Dir, cmd.WaitDelay = p.Dir, time.Minute
-	cmd.Env = append(append(os.Environ(), t.env...), "PWD="+p.Dir)
+	cmd.Env = append(append(os.Environ(), t.env...), "PWD="+p.Dir, "LATE="+file)
 	subprocess.Own(cmd)
 	cmd.Cancel = func() error { subprocess.Kill(cmd.Process); return nil }
 	out, err := cmd.CombinedOutput()
 	if cmd.Process != nil {
 		subprocess.Kill(cmd.Process)
 	}
-	return string(out), err
+	if s.delayed != nil {
+		points = s.delayed.passed(file)
+	}
+	return string(out), points, err
 }
 
-// keep records the failures of a package in a round. The first failure of each test is a finding.
-func (s *soaking) keep(p proof.Package, t turn, printed string) {
+// keep records the failures of a package in a round. The first failure of each test is a finding, with the points that
+// delayed the round.
+func (s *soaking) keep(p proof.Package, t turn, printed string, points []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range proof.Failures(printed) {
 		of := strings.TrimSpace(p.Name + " " + f.Test)
 		if len(s.failed[of]) == 0 {
+			for _, point := range points {
+				f.Lines = append(f.Lines, "    delayed at "+point)
+			}
 			s.Finding(of, "in round %d: %s\n%s", t.n, s.repeat(p, t), f.Text())
 		}
 		s.failed[of] = append(s.failed[of], fmt.Sprint(t.n))

@@ -1,0 +1,156 @@
+package flaky
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"hash/fnv"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+//go:embed late/late.go
+var late []byte
+
+// A point that delays is one in oneIn, and delays so many passages.
+const (
+	oneIn = 15
+	times = 3
+)
+
+// delays are the places at which the tests of a module can be delayed.
+type delays struct {
+	overlay string         // the file that substitutes the changed sources
+	only    *regexp.Regexp // the names of all points that delay; nil: a random choice
+	points  []string       // file:line:column; At has the index
+}
+
+// tree is the module of the working folder.
+type tree struct{ Path, Dir string }
+
+// delayed writes copies of the module's sources with calls of late.At into the folder.
+func delayed(ctx context.Context, dir, only string) (*delays, error) {
+	d := &delays{overlay: filepath.Join(dir, "overlay.json")}
+	if only != "" {
+		var err error
+		if d.only, err = regexp.Compile(only); err != nil {
+			return nil, err
+		}
+	}
+	m, files, err := sources(ctx)
+	if err != nil {
+		return nil, err
+	}
+	replace := map[string]string{filepath.Join(m.Dir, "late/late.go"): filepath.Join(dir, "late.go")}
+	if err := os.WriteFile(filepath.Join(dir, "late.go"), late, 0o600); err != nil {
+		return nil, err
+	}
+	for i, file := range files {
+		text, err := d.change(m, file)
+		if err != nil {
+			return nil, err
+		}
+		if text == nil {
+			continue
+		}
+		replace[file] = filepath.Join(dir, fmt.Sprintf("%d.go", i))
+		if err := os.WriteFile(replace[file], text, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return nil, err
+	}
+	return d, os.WriteFile(d.overlay, list, 0o600)
+}
+
+// sources returns the module and its Go files.
+func sources(ctx context.Context) (m tree, files []string, err error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-json=Path,Dir").Output()
+	if err == nil {
+		err = json.Unmarshal(out, &m)
+	}
+	if err != nil {
+		return m, nil, err
+	}
+	const each = `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}` +
+		`{{range .TestGoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`
+	out, err = exec.CommandContext(ctx, "go", "list", "-f", each, m.Path+"/...").Output()
+	return m, strings.Fields(string(out)), err
+}
+
+// change returns the file's text with a call of At at each of its points, or nil if it has none. The lines keep their
+// numbers.
+func (d *delays) change(m tree, file string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, file, text, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	found := pointsOf(f)
+	if len(found) == 0 {
+		return nil, nil
+	}
+	name, err := filepath.Rel(m.Dir, file)
+	if err != nil {
+		return nil, err
+	}
+	var changed []byte
+	end := set.Position(f.Name.End()).Offset
+	changed = fmt.Appendf(append(changed, text[:end]...), "; import late_ %q", path.Join(m.Path, "late"))
+	for _, p := range found {
+		at := set.Position(p.pos)
+		changed = append(changed, text[end:at.Offset]...)
+		changed = fmt.Appendf(changed, p.form, fmt.Sprintf("late_.At(%d)", len(d.points)))
+		d.points = append(d.points, fmt.Sprintf("%s:%d:%d", filepath.ToSlash(name), at.Line, at.Column))
+		end = at.Offset
+	}
+	return append(changed, text[end:]...), nil
+}
+
+// choose writes the delays of the round with the seed into the file.
+func (d *delays) choose(file string, seed uint64) error {
+	var lines []byte
+	for n, name := range d.points {
+		hash := fnv.New64a()
+		_, _ = hash.Write([]byte(name))
+		random := rand.New(rand.NewPCG(seed, hash.Sum64()))
+		if chosen := random.IntN(oneIn) == 0; d.only == nil && !chosen || d.only != nil && !d.only.MatchString(name) {
+			continue
+		}
+		lines = fmt.Append(lines, n)
+		for range times {
+			lines = fmt.Append(lines, " ", 100+random.IntN(500))
+		}
+		lines = append(lines, '\n')
+	}
+	return os.WriteFile(file, lines, 0o600)
+}
+
+// passed returns the names of the points that delayed a program with this file.
+func (d *delays) passed(file string) []string {
+	log, _ := os.ReadFile(file + ".log") // there is none if nothing was delayed
+	names := map[string]bool{}
+	for _, word := range strings.Fields(string(log)) {
+		if n, err := strconv.Atoi(word); err == nil && n < len(d.points) {
+			names[d.points[n]] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}

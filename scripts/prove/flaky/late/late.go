@@ -1,0 +1,61 @@
+// Package late delays a program at chosen points. The proof flaky -delays adds it to the programs that it tests: after
+// each statement that lets another goroutine go on, it inserts a call of At with the number of the statement.
+package late
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// file has the delays: each line is the number of a point, and the delays of its first passages in milliseconds.
+// At appends the number of a point that delays to the file of this name and ".log".
+var file = os.Getenv("LATE")
+
+// points are the points that delay, by their number.
+var points = read()
+
+type point struct {
+	delays []int // milliseconds
+	passed atomic.Int32
+}
+
+func read() map[int]*point {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	points := map[int]*point{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var numbers []int
+		for _, word := range strings.Fields(lines.Text()) {
+			n, _ := strconv.Atoi(word)
+			numbers = append(numbers, n)
+		}
+		points[numbers[0]] = &point{delays: numbers[1:]}
+	}
+	return points
+}
+
+// At sleeps if the point with the number n delays. It does nothing in a bubble of testing/synctest, whose clock starts
+// with the year 2000.
+func At(n int) {
+	p := points[n]
+	if p == nil || time.Now().Year() < 2020 {
+		return
+	}
+	i := int(p.passed.Add(1)) - 1
+	if i >= len(p.delays) {
+		return
+	}
+	if log, err := os.OpenFile(file+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		fmt.Fprintln(log, n)
+		log.Close()
+	}
+	time.Sleep(time.Duration(p.delays[i]) * time.Millisecond)
+}
