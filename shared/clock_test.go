@@ -21,7 +21,7 @@ import (
 // measuring lists functions that make a test depend on the speed of its machine.
 var measuring = []string{"time.Sleep", "time.Since", shortBound}
 
-// shortBound is a call that ends before await.Most, or a time limit of a command that does, as a mention.
+// shortBound is a call that ends before await.Most, or a time limit that does, as a mention.
 const shortBound = "short bound"
 
 // The reasons of the exceptions.
@@ -35,6 +35,7 @@ const (
 	shorter  = "a time of the product must be longer; what is done within takes some milliseconds"
 	silence  = "nothing answers, so that the call ends with its context; on a busy machine it ends sooner"
 	endless  = "it ends commands that have no end; what is asserted holds wherever they end"
+	compared = "it is compared with another setting; nothing ends"
 	absence  = "a message that does not come again cannot be awaited; a busy machine only hides one"
 )
 
@@ -51,12 +52,18 @@ var mayMeasure = map[string]string{
 	"shared/terminal/supervisor/supervisortest/supervisortest.go: limit: short bound": endless,
 	"shared/terminal/attach/attach_test.go: TestUnreachable: time.Since":              atLeast,
 	"shared/countersign/agenttest/agenttest.go: look: time.Sleep":                     state,
+	"shared/countersign/context_test.go: TestShell: short bound":                      endless,
+	"shared/countersign/eval/eval_test.go: TestAgentOfOnesOwn: short bound":           silence,
 	"shared/countersign/stream_test.go: TestDeadline: short bound":                    shorter,
 	"shared/countersign/stream_test.go: TestLeaving: short bound":                     bubbles,
+	"shared/agent/tool/spec_test.go: TestVersionOfSchema: short bound":                compared,
+	"shared/engine/loop/declared_test.go: slowSend: short bound":                      bubbles,
 	"shared/engine/loop/env_test.go: behave: time.Sleep":                              bubbles,
 	"shared/engine/loop/scenario_test.go: Generate: time.Sleep":                       bubbles,
 	"shared/engine/loop/shards_test.go: Sweep: time.Sleep":                            bubbles,
 	"shared/engine/loop/shards_test.go: TestSweepOfLargeShard: short bound":           shorter,
+	"shared/tools/action/load_test.go: TestLoad: short bound":                         compared,
+	"shared/tools/fetch/fetch_test.go: TestBodies: short bound":                       silence,
 	"shared/tools/docker/podman_test.go: TestPodmanScriptAfterKill: short bound":      endless,
 	"shared/tools/mcpclient/hostile_test.go: TestCallUnanswered: short bound":         silence,
 	"shared/tools/mcpclient/main_test.go: children: time.Sleep":                       hangs,
@@ -142,6 +149,10 @@ func TestOutsideBubbles(t *testing.T) {
 		func nobody() { time.Sleep(1) }
 		func hasty() { time.After(299 * time.Second); context.WithTimeout(x, 5*time.Minute) }
 		func limited() { s.Limit = time.Minute }
+		func direct() { begins("x", time.Minute); begins("x", 5*time.Minute); beginsAs(1, "x", d) }
+		func method() { w.beginsAs(1, "x", time.Minute) }
+		func begins(command string, limit time.Duration) { w.beginsAs(1, command, limit) }
+		func (w *world) beginsAs(n int, command string, limit time.Duration) { x(Start{Limit: limit}) }
 		func free() { x(Start{Limit: 5 * time.Minute}) }`
 	f, err := parser.ParseFile(token.NewFileSet(), "x_test.go", text, parser.SkipObjectResolution)
 	if err != nil {
@@ -149,8 +160,9 @@ func TestOutsideBubbles(t *testing.T) {
 	}
 	got := outsideBubbles(map[string]*ast.File{"x_test.go": f})
 	want := []string{
-		"x_test.go: TestC: time.Sleep", "x_test.go: both: time.Since", "x_test.go: hasty: short bound",
-		"x_test.go: limited: short bound", "x_test.go: nobody: time.Sleep",
+		"x_test.go: TestC: time.Sleep", "x_test.go: both: time.Since", "x_test.go: direct: short bound",
+		"x_test.go: hasty: short bound", "x_test.go: limited: short bound", "x_test.go: method: short bound",
+		"x_test.go: nobody: time.Sleep",
 	}
 	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("found are %q, want %q", got, want)
@@ -199,13 +211,14 @@ type mention struct {
 // function is in a bubble if it is mentioned only there.
 func outsideBubbles(files map[string]*ast.File) (all []string) {
 	begins := map[string]bool{"synctest.Test": true}
-	for _, m := range mentions(files, begins) {
+	ends := ending(files)
+	for _, m := range mentions(files, begins, ends) {
 		if m.name == "synctest.Test" && !strings.HasPrefix(m.in, "Test") {
 			begins[m.in] = true
 		}
 	}
 	by := map[string][]mention{}
-	for _, m := range mentions(files, begins) {
+	for _, m := range mentions(files, begins, ends) {
 		by[m.name] = append(by[m.name], m)
 	}
 	for _, name := range measuring {
@@ -237,7 +250,7 @@ func covered(m mention, by map[string][]mention, on []string) bool {
 }
 
 // mentions returns the names that the functions of the files mention, with those of other packages as pkg.Name.
-func mentions(files map[string]*ast.File, begins map[string]bool) (all []mention) {
+func mentions(files map[string]*ast.File, begins map[string]bool, ends map[string]int) (all []mention) {
 	for file, f := range files {
 		for _, d := range f.Decls {
 			m := mention{file: file}
@@ -248,13 +261,13 @@ func mentions(files map[string]*ast.File, begins map[string]bool) (all []mention
 				}
 				body = fd.Body
 			}
-			all = append(all, within(body, m, begins)...)
+			all = append(all, within(body, m, begins, ends)...)
 		}
 	}
 	return all
 }
 
-func within(n ast.Node, m mention, begins map[string]bool) (all []mention) {
+func within(n ast.Node, m mention, begins map[string]bool, ends map[string]int) (all []mention) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.Ident:
@@ -265,25 +278,15 @@ func within(n ast.Node, m mention, begins map[string]bool) (all []mention) {
 				m.name = x.Name + "." + n.Sel.Name
 				all = append(all, m)
 			}
-		case *ast.KeyValueExpr:
-			if limits(n.Key, n.Value) {
-				all = append(all, mention{shortBound, m.in, m.file, m.bubble})
-			}
-		case *ast.AssignStmt:
-			for i := range min(len(n.Lhs), len(n.Rhs)) {
-				if limits(n.Lhs[i], n.Rhs[i]) {
-					all = append(all, mention{shortBound, m.in, m.file, m.bubble})
-				}
-			}
+		case *ast.KeyValueExpr, *ast.AssignStmt:
+			all = append(all, hurries(n, m, ends)...)
 		case *ast.CallExpr:
-			if hurries(n) {
-				all = append(all, mention{shortBound, m.in, m.file, m.bubble})
-			}
+			all = append(all, hurries(n, m, ends)...)
 			inside := m
 			inside.bubble = m.bubble || begins[called(n.Fun)]
-			all = append(all, within(n.Fun, m, begins)...)
+			all = append(all, within(n.Fun, m, begins, ends)...)
 			for _, arg := range n.Args {
-				all = append(all, within(arg, inside, begins)...)
+				all = append(all, within(arg, inside, begins, ends)...)
 			}
 			return false
 		}
@@ -305,26 +308,87 @@ func called(f ast.Expr) string {
 	return ""
 }
 
-// hurries reports whether a call has something end, or happen, before await.Most.
-func hurries(call *ast.CallExpr) bool {
-	at, ok := map[string]int{"time.After": 0, "time.AfterFunc": 0, "time.NewTimer": 0, "time.Tick": 0,
-		"context.WithTimeout": 1}[called(call.Fun)]
-	if !ok || at >= len(call.Args) {
-		return false
+// hurries returns a mention for each time limit of a node that is known and less than await.Most. A plain number is no
+// time.
+func hurries(n ast.Node, m mention, ends map[string]int) (all []mention) {
+	for _, limit := range limits(n, ends) {
+		if d, known := duration(limit); known && d >= time.Millisecond && d < await.Most {
+			all = append(all, mention{shortBound, m.in, m.file, m.bubble})
+		}
 	}
-	d, known := duration(call.Args[at])
-	return known && d < await.Most
+	return all
 }
 
-// limits reports whether a field is the time limit of a command (supervisor.Start), and less than await.Most. A plain
-// number is no time.
-func limits(field, value ast.Expr) bool {
+// ending returns the functions that have something end, or happen, after a time, with the index of the time among their
+// arguments: those of the standard library, and those of the files that pass a parameter on as a time limit.
+func ending(files map[string]*ast.File) map[string]int {
+	ends := map[string]int{"time.After": 0, "time.AfterFunc": 0, "time.NewTimer": 0, "time.Tick": 0,
+		"context.WithTimeout": 1}
+	for before := 0; before < len(ends); {
+		before = len(ends)
+		for _, f := range files {
+			for _, d := range f.Decls {
+				if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
+					passesOn(f, ends)
+				}
+			}
+		}
+	}
+	return ends
+}
+
+// passesOn adds a function to ends if one of its parameters is a time limit.
+func passesOn(f *ast.FuncDecl, ends map[string]int) {
+	at := map[string]int{}
+	for _, field := range f.Type.Params.List {
+		for _, name := range field.Names {
+			at[name.Name] = len(at)
+		}
+	}
+	ast.Inspect(f.Body, func(n ast.Node) bool {
+		for _, limit := range limits(n, ends) {
+			if name, ok := limit.(*ast.Ident); ok {
+				if i, ok := at[name.Name]; ok {
+					ends[f.Name.Name] = i
+				}
+			}
+		}
+		return true
+	})
+}
+
+// limits returns the time limits of a node: of a command (supervisor.Start has Limit), a client or a connection.
+func limits(n ast.Node, ends map[string]int) (all []ast.Expr) {
+	switch n := n.(type) {
+	case *ast.KeyValueExpr:
+		if limited(n.Key) {
+			all = append(all, n.Value)
+		}
+	case *ast.AssignStmt:
+		for i := range min(len(n.Lhs), len(n.Rhs)) {
+			if limited(n.Lhs[i]) {
+				all = append(all, n.Rhs[i])
+			}
+		}
+	case *ast.CallExpr:
+		at, ok := ends[called(n.Fun)]
+		if s, method := n.Fun.(*ast.SelectorExpr); method && !ok {
+			at, ok = ends[s.Sel.Name]
+		}
+		if ok && at < len(n.Args) {
+			all = append(all, n.Args[at])
+		}
+	}
+	return all
+}
+
+// limited reports whether a field is a time limit.
+func limited(field ast.Expr) bool {
 	name, _ := field.(*ast.Ident)
 	if s, ok := field.(*ast.SelectorExpr); ok {
 		name = s.Sel
 	}
-	d, known := duration(value)
-	return name != nil && name.Name == "Limit" && known && d >= time.Millisecond && d < await.Most
+	return name != nil && (name.Name == "Limit" || name.Name == "Timeout")
 }
 
 // duration returns the value of an expression of literals.

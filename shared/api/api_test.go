@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/queue"
@@ -549,7 +548,7 @@ func TestDisabledUser(t *testing.T) {
 func TestSlowBody(t *testing.T) {
 	realpart.Long(t, "it takes ten seconds")
 	w := newEnv(t)
-	a := w.slow(`{"prompt":"hi"}`, 30*time.Second)
+	a := w.slow(`{"prompt":"hi"}`)
 	if !strings.Contains(a, " 408 ") {
 		t.Errorf("a is %s; want with “ 408 ”", a)
 	}

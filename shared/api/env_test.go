@@ -31,6 +31,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
@@ -311,14 +312,14 @@ func (w *env) disable(uid string) {
 
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// slow sends the headers of a request and one byte of its body, and returns the status line if it arrives in time.
-func (w *env) slow(body string, within time.Duration) string {
+// slow sends the headers of a request and one byte of its body, and returns the status line.
+func (w *env) slow(body string) string {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(within)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(await.Most)); err != nil {
 		w.t.Fatal(err)
 	}
 	fmt.Fprintf(conn, "POST /api/agent/run HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Type: "+

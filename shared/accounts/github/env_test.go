@@ -17,6 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
@@ -113,7 +114,7 @@ func (w *env) instance() *linking.Accounts { return w.on(w.store) }
 func (w *env) on(st store.Store) *linking.Accounts {
 	w.t.Helper()
 	a, err := github.New(github.Config{ClientID: clientID, ClientSecret: clientSecret, RedirectURL: redirectURL,
-		URL: w.url, APIURL: w.url, HTTPClient: &http.Client{Timeout: 10 * time.Second}, Now: w.now}, st, w.cipher)
+		URL: w.url, APIURL: w.url, HTTPClient: &http.Client{Timeout: await.Most}, Now: w.now}, st, w.cipher)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -4,11 +4,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/accounts/github"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // given returns an access token that the account's owner made on GitHub.
@@ -31,7 +31,7 @@ func (w *env) given(login string) string {
 func (w *env) withToken(token string) *github.Accounts {
 	w.t.Helper()
 	a, err := github.WithToken(w.instance(), github.TokenConfig{UID: "owner", Token: token, APIURL: w.url,
-		HTTPClient: &http.Client{Timeout: 10 * time.Second}})
+		HTTPClient: &http.Client{Timeout: await.Most}})
 	if err != nil {
 		w.t.Fatal(err)
 	}

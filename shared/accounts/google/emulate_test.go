@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/accounts/tokenkey"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/emulate"
 )
@@ -37,7 +38,7 @@ func newEmulated(t *testing.T) *emulated {
 		ClientID: emulate.ClientID, ClientSecret: emulate.ClientSecret, RedirectURL: emulate.RedirectURL,
 		Scopes:  []string{compose, events},
 		AuthURL: e.URL + "/o/oauth2/v2/auth", TokenURL: e.URL + "/oauth2/token", RevokeURL: e.URL + "/oauth2/revoke",
-		HTTPClient: &http.Client{Timeout: 10 * time.Second},
+		HTTPClient: &http.Client{Timeout: await.Most},
 	}
 	return &emulated{e, t, func() *linking.Accounts {
 		a, err := google.New(cfg, st, cipher)

@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
@@ -82,7 +83,7 @@ func (w *env) on(st store.Store, change ...func(*google.Config)) *linking.Accoun
 	cfg := google.Config{
 		ClientID: clientID, ClientSecret: clientSecret, RedirectURL: redirectURL, Scopes: []string{compose, events},
 		AuthURL: base + "/auth", TokenURL: base + "/token", RevokeURL: base + "/revoke",
-		HTTPClient: &http.Client{Timeout: 10 * time.Second}, Now: w.now,
+		HTTPClient: &http.Client{Timeout: await.Most}, Now: w.now,
 	}
 	for _, c := range change {
 		c(&cfg)

@@ -22,6 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/countersign/mcp"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 	"github.com/countersign-run/countersign/shared/testkit/mcpservers"
 )
@@ -297,7 +298,7 @@ func TestOfficialServerKilled(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "a.txt")
 	command, env, calls := mcpservers.Cut(t, mcpservers.WhenItIsDone, mcpservers.Filesystem(t, dir))
-	server, err := mcp.Command(t.Context(), mcp.Config{Name: "files", Prefix: "fs_", Env: env, Timeout: time.Minute,
+	server, err := mcp.Command(t.Context(), mcp.Config{Name: "files", Prefix: "fs_", Env: env, Timeout: await.Most,
 		Reads: []string{"read_text_file"}, Only: []string{"read_text_file", "write_file"}}, command[0], command[1:]...)
 	if err != nil {
 		t.Fatal(err)

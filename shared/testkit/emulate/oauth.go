@@ -11,9 +11,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
 // grant is the grant behind an access token.
@@ -117,7 +118,7 @@ func ConsentGitHub(t testing.TB, base, page string) (state, code string) {
 }
 
 // browser does not follow redirects.
-var browser = &http.Client{Timeout: 10 * time.Second,
+var browser = &http.Client{Timeout: await.Most,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 // shown returns the text of a consent page.

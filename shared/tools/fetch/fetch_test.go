@@ -17,6 +17,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/netguard"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/fakeweb"
 	"github.com/countersign-run/countersign/shared/tools/fetch"
 	"github.com/countersign-run/countersign/shared/tools/web"
@@ -256,7 +257,7 @@ func TestBodies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := fakeweb.New(t, names, c.h)
 			o := w.Options()
-			o.Timeout = 20 * time.Second
+			o.Timeout = await.Most
 			if c.code == "timeout" {
 				o.Timeout = 50 * time.Millisecond
 			}

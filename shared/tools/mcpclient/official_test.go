@@ -15,9 +15,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 	"github.com/countersign-run/countersign/shared/testkit/mcpservers"
 	"github.com/countersign-run/countersign/shared/tools/mcpclient"
@@ -75,7 +75,7 @@ func role(t *testing.T, name string) (cfg mcpclient.Config, log func() []string)
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "log")
-	return mcpclient.Config{Command: []string{self}, Timeout: time.Minute,
+	return mcpclient.Config{Command: []string{self}, Timeout: await.Most,
 			Env: []string{"MCPCLIENT_ROLE=" + name, "LOG=" + file}}, func() []string {
 			b, err := os.ReadFile(file)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -88,7 +88,7 @@ func role(t *testing.T, name string) (cfg mcpclient.Config, log func() []string)
 func TestEverything(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_PARENT", "x")
 	c := connect(t, mcpclient.Config{Command: mcpservers.Everything(t), Env: []string{"GIVEN=here"},
-		Timeout: time.Minute})
+		Timeout: await.Most})
 	set := tools(t, c, mcpclient.Choice{Prefix: "all_", Reads: []string{"echo", "get-tiny-image"},
 		Deny: []string{"get-annotated-message"}})
 	if len(set) < 10 || set["all_get-annotated-message"] != nil {
@@ -125,7 +125,7 @@ func TestEverything(t *testing.T) {
 
 func TestFilesystem(t *testing.T) {
 	dir := t.TempDir()
-	c := connect(t, mcpclient.Config{Command: mcpservers.Filesystem(t, dir), Timeout: time.Minute})
+	c := connect(t, mcpclient.Config{Command: mcpservers.Filesystem(t, dir), Timeout: await.Most})
 	// The server itself says that write_file is destructive, so the choice that it only reads is not believed.
 	set := tools(t, c, mcpclient.Choice{Prefix: "files_", Reads: []string{"read_text_file", "write_file"}})
 	if w := set["files_write_file"]; !w.SideEffect || w.Class != tool.ClassDestructive || w.Approval != tool.Required {
@@ -174,7 +174,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			command, env, calls := mcpservers.Cut(t, c.when, c.command)
-			set := tools(t, connect(t, mcpclient.Config{Command: command, Env: env, Timeout: time.Minute}),
+			set := tools(t, connect(t, mcpclient.Config{Command: command, Env: env, Timeout: await.Most}),
 				mcpclient.Choice{Reads: []string{c.after}})
 			res, err := call(t, set[c.tool], c.args)
 			if !tool.IsUnanswered(err) || tool.IsTransient(err) {
@@ -196,7 +196,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	}
 	t.Run("what only reads", func(t *testing.T) {
 		command, env, calls := mcpservers.Cut(t, mcpservers.AsItBegins, everything)
-		set := tools(t, connect(t, mcpclient.Config{Command: command, Env: env, Timeout: time.Minute}),
+		set := tools(t, connect(t, mcpclient.Config{Command: command, Env: env, Timeout: await.Most}),
 			mcpclient.Choice{Reads: []string{"echo"}})
 		res, err := call(t, set["echo"], `{"message":"hello"}`)
 		if err != nil || res != `{"text":"Echo: hello"}` || len(calls()) != 2 {
