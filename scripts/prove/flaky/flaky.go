@@ -83,7 +83,7 @@ func (o options) soak(ctx context.Context, r *proof.Run) error {
 		r.Note("%d points can delay", len(s.delayed.points))
 	}
 	began := time.Now()
-	each(packages, func(i int, p proof.Package) { s.build(ctx, p, filepath.Join(dir, fmt.Sprintf("%d.test", i))) })
+	each(packages, 1, func(i int, p proof.Package) { s.build(ctx, p, filepath.Join(dir, fmt.Sprintf("%d.test", i))) })
 	r.Note("%d packages built in %.0f s", len(s.tests), time.Since(began).Seconds())
 	if s.delayed == nil {
 		defer load()()
@@ -95,11 +95,11 @@ func (o options) soak(ctx context.Context, r *proof.Run) error {
 	return ctx.Err()
 }
 
-// each calls do for each package, with as many calls at once as there are cores.
-func each(packages []proof.Package, do func(i int, p proof.Package)) {
+// each calls do for each package, with so many calls at once for each core.
+func each(packages []proof.Package, calls int, do func(i int, p proof.Package)) {
 	var lanes sync.WaitGroup
 	next := make(chan int)
-	for range runtime.NumCPU() {
+	for range calls * runtime.NumCPU() {
 		lanes.Go(func() {
 			for i := range next {
 				do(i, packages[i])

@@ -70,7 +70,11 @@ func turnOf(n int, seed uint64) turn {
 // round runs each package once.
 func (s *soaking) round(ctx context.Context, n int) {
 	began, t, before := time.Now(), turnOf(n, s.Seed), s.Counted("failures")
-	each(s.tests, func(_ int, p proof.Package) {
+	calls := 1
+	if s.delayed != nil {
+		calls = 3 // which mostly wait
+	}
+	each(s.tests, calls, func(_ int, p proof.Package) {
 		printed, points, err := s.run(ctx, p, t)
 		switch {
 		case ctx.Err() != nil: // an interrupted run proves nothing
