@@ -23,7 +23,7 @@ import (
 //go:embed late/late.go
 var late []byte
 
-// A point that delays is one in oneIn, and delays so many passages.
+// A point that delays is one in oneIn, and delays so many times.
 const (
 	oneIn = 15
 	times = 3
@@ -124,14 +124,19 @@ func (d *delays) change(m tree, file string) ([]byte, error) {
 	return append(changed, text[end:]...), nil
 }
 
-// choose writes the delays of the round with the seed into the file.
+// choose writes the delays of the round with the seed into the file. Of the seeds from a multiple of oneIn to the next,
+// each point is chosen by one.
 func (d *delays) choose(file string, seed uint64) error {
 	var lines []byte
 	for n, name := range d.points {
 		hash := fnv.New64a()
 		_, _ = hash.Write([]byte(name))
-		random := rand.New(rand.NewPCG(seed, hash.Sum64()))
-		if chosen := random.IntN(oneIn) == 0; d.only == nil && !chosen || d.only != nil && !d.only.MatchString(name) {
+		random := rand.New(rand.NewPCG(seed/oneIn, hash.Sum64()))
+		chosen := random.Uint64N(oneIn) == seed%oneIn
+		if d.only != nil {
+			chosen = d.only.MatchString(name)
+		}
+		if !chosen {
 			continue
 		}
 		lines = fmt.Append(lines, n)

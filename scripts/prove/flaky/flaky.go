@@ -40,10 +40,14 @@ of -shuffle: go test -shuffle SEED repeats the order.
 
 With -delays the cores are not busy. Instead, the tests and the module's packages are built with delays after statements
 that let another goroutine or process go on: sends and receives, close, Unlock, Commit, Write, the beginning of a
-goroutine, and the like. In each round, one of 15 of these points delays its first three passages by 100 to 600 ms. The
-seed of a round determines its points. A finding lists those that were passed. -at then tries some of them alone:
-go run ./scripts/prove flaky -at 'stream.go:(87|112):' ./shared/web. Nothing is delayed in a bubble of testing/synctest,
-and in programs that a test builds itself or starts without its environment.`,
+goroutine, and the like. In each round, one of 15 of these points delays its passages 1, 2, 4, 8 and so on by 100 to
+600 ms. The seed of a round determines its points; the 15 rounds of -n 15 -seed 15 delay at each point. A finding lists
+the points that were passed. -at then tries some of them alone:
+
+  go run ./scripts/prove flaky -at 'stream.go:(87|112):' ./shared/web
+
+Nothing is delayed in a bubble of testing/synctest, and in programs that a test builds itself or starts without its
+environment.`,
 		Flags: func(f *flag.FlagSet) {
 			f.IntVar(&o.rounds, "n", o.rounds, "run each package in this many `rounds`")
 			f.BoolVar(&o.short, "short", false, "run the tests with -short")

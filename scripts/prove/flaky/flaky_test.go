@@ -123,9 +123,9 @@ func TestSignalBeforeTheFact(t *testing.T) {
 				"    delayed at phase/phase_test.go:14:15\n",
 			"flaky: 1 findings, 0 held, 0 skipped"},
 		"-n 1 -at phase_test.go:15:": {"flaky: 0 findings, 1 held, 0 skipped"},
-		"-n 2 -delays -seed 16": {"FINDING phase TestRises: in round 2: go run ./scripts/prove flaky -n 1 -seed 17 " +
-			"-delays ./phase\n", "    delayed at phase/phase_test.go:14:15\n", "failed in 1 of 2 rounds: 2\n"},
-		"-n 1 -delays -seed 17": {"FINDING phase TestRises: in round 1: ",
+		"-n 15 -delays -seed 15": {"FINDING phase TestRises: in round 10: go run ./scripts/prove flaky -n 1 -seed 24 " +
+			"-delays ./phase\n", "    delayed at phase/phase_test.go:14:15\n", "failed in 1 of 15 rounds: 10\n"},
+		"-n 1 -delays -seed 24": {"FINDING phase TestRises: in round 1: ",
 			"    delayed at phase/phase_test.go:14:15\n"},
 	} {
 		if _, printed := prove(args); !containsAll(printed, want) {
