@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -240,13 +239,20 @@ func TestMemoryOfRequestsWithFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var now, most atomic.Int64 // requests with files
+	var mu sync.Mutex
+	var now, most int // requests with files
+	count := func(n int) {
+		mu.Lock()
+		defer mu.Unlock()
+		now += n
+		most = max(most, now)
+	}
 	asked, answer := make(chan bool, 4), make(chan struct{})
 	hook := func(_ context.Context, req model.Request) {
 		has := len(joined(req.Contents)) > conversation.MaxFileBytes/2
 		if has {
-			most.Store(max(most.Load(), now.Add(1)))
-			defer now.Add(-1)
+			count(1)
+			defer count(-1)
 		}
 		asked <- has
 		<-answer
@@ -274,8 +280,8 @@ func TestMemoryOfRequestsWithFiles(t *testing.T) {
 	}
 	close(answer)
 	wg.Wait()
-	if n := most.Load(); n != 2 {
-		t.Errorf("%d requests with files were sent at once", n)
+	if most != 2 {
+		t.Errorf("%d requests with files were sent at once, want 2", most)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -52,12 +53,18 @@ func TestRunPolling(t *testing.T) {
 func TestRunPushLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := embedded.New(newMemory(t), embedded.Options{})
-		var now, most, done atomic.Int32
+		var mu sync.Mutex
+		var now, most, done int
+		count := func(begun, ended int) {
+			mu.Lock()
+			defer mu.Unlock()
+			now, done = now+begun-ended, done+ended
+			most = max(most, now)
+		}
 		start(t, q, func(context.Context, []byte) error {
-			most.Store(max(most.Load(), now.Add(1)))
+			count(1, 0)
 			time.Sleep(time.Minute)
-			now.Add(-1)
-			done.Add(1)
+			count(0, 1)
 			return nil
 		})
 		const all = 2*embedded.Concurrency + 2
@@ -67,9 +74,10 @@ func TestRunPushLimit(t *testing.T) {
 			}
 		}
 		time.Sleep(3*time.Minute + time.Second)
-		if most.Load() != embedded.Concurrency || done.Load() != all {
-			t.Errorf("%d pushes at a time, %d done; want %d and %d", most.Load(), done.Load(), embedded.Concurrency,
-				all)
+		mu.Lock()
+		defer mu.Unlock()
+		if most != embedded.Concurrency || done != all {
+			t.Errorf("%d pushes at a time, %d done; want %d and %d", most, done, embedded.Concurrency, all)
 		}
 	})
 }
