@@ -8,7 +8,6 @@ import (
 	"go/parser"
 	"go/token"
 	"hash/fnv"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -16,7 +15,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -33,7 +31,7 @@ const (
 type delays struct {
 	overlay string         // the file that substitutes the changed sources
 	only    *regexp.Regexp // the names of all points that delay; nil: a random choice
-	points  []string       // file:line:column; At has the index
+	points  []string       // file:line:column
 }
 
 // tree is the module of the working folder.
@@ -117,8 +115,9 @@ func (d *delays) change(m tree, file string) ([]byte, error) {
 	for _, p := range found {
 		at := set.Position(p.pos)
 		changed = append(changed, text[end:at.Offset]...)
-		changed = fmt.Appendf(changed, p.form, fmt.Sprintf("late_.At(%d)", len(d.points)))
-		d.points = append(d.points, fmt.Sprintf("%s:%d:%d", filepath.ToSlash(name), at.Line, at.Column))
+		point := fmt.Sprintf("%s:%d:%d", filepath.ToSlash(name), at.Line, at.Column)
+		d.points = append(d.points, point)
+		changed = fmt.Appendf(changed, p.form, fmt.Sprintf("late_.At(%q)", point))
 		end = at.Offset
 	}
 	return append(changed, text[end:]...), nil
@@ -128,7 +127,7 @@ func (d *delays) change(m tree, file string) ([]byte, error) {
 // each point is chosen by one.
 func (d *delays) choose(file string, seed uint64) error {
 	var lines []byte
-	for n, name := range d.points {
+	for _, name := range d.points {
 		hash := fnv.New64a()
 		_, _ = hash.Write([]byte(name))
 		random := rand.New(rand.NewPCG(seed/oneIn, hash.Sum64()))
@@ -139,7 +138,7 @@ func (d *delays) choose(file string, seed uint64) error {
 		if !chosen {
 			continue
 		}
-		lines = fmt.Append(lines, n)
+		lines = append(lines, name...)
 		for range times {
 			lines = fmt.Append(lines, " ", 100+random.IntN(500))
 		}
@@ -149,13 +148,9 @@ func (d *delays) choose(file string, seed uint64) error {
 }
 
 // passed returns the names of the points that delayed a program with this file.
-func (d *delays) passed(file string) []string {
+func passed(file string) []string {
 	log, _ := os.ReadFile(file + ".log") // there is none if nothing was delayed
-	names := map[string]bool{}
-	for _, word := range strings.Fields(string(log)) {
-		if n, err := strconv.Atoi(word); err == nil && n < len(d.points) {
-			names[d.points[n]] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
+	names := strings.Fields(string(log))
+	slices.Sort(names)
+	return slices.Compact(names)
 }

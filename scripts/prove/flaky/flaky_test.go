@@ -1,6 +1,7 @@
 package flaky
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -172,7 +173,7 @@ func f(c chan int, mu *sync.Mutex) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `package x; import late_ "moon/late" // a package
+	want := `package x; import late_ "moon/late" // a package
 
 func f(c chan int, mu *sync.Mutex) error {
 	defer late_.At(0); defer mu.Unlock()
@@ -195,6 +196,9 @@ func f(c chan int, mu *sync.Mutex) error {
 	return Commit()
 }
 `
+	for i, point := range d.points {
+		want = strings.Replace(want, fmt.Sprintf("At(%d)", i), fmt.Sprintf("At(%q)", point), 1)
+	}
 	if string(got) != want {
 		t.Errorf("the changed text is\n%s\nwant\n%s", got, want)
 	}

@@ -1,5 +1,5 @@
 // Package late delays a program at chosen points. The proof flaky -delays adds it to the programs that it tests: after
-// each statement that lets another goroutine go on, it inserts a call of At with the number of the statement.
+// each statement that lets another goroutine go on, it inserts a call of At with the place of the statement.
 package late
 
 import (
@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// file has the delays: each line is the number of a point, and the milliseconds of its passages 1, 2, 4, 8 and so on,
-// so that more than the first of many tests is delayed. At appends the number of a point that delays to the file of
+// file has the delays: each line is the name of a point, and the milliseconds of its passages 1, 2, 4, 8 and so on,
+// so that more than the first of many tests is delayed. At appends the name of a point that delays to the file of
 // this name and ".log".
 var file = os.Getenv("LATE")
 
-// points are the points that delay, by their number.
+// points are the points that delay, by their name.
 var points = read()
 
 type point struct {
@@ -26,28 +26,29 @@ type point struct {
 	passed atomic.Uint32
 }
 
-func read() map[int]*point {
+func read() map[string]*point {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	points := map[int]*point{}
+	points := map[string]*point{}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var numbers []int
-		for _, word := range strings.Fields(lines.Text()) {
+		words := strings.Fields(lines.Text())
+		p := &point{}
+		for _, word := range words[1:] {
 			n, _ := strconv.Atoi(word)
-			numbers = append(numbers, n)
+			p.delays = append(p.delays, n)
 		}
-		points[numbers[0]] = &point{delays: numbers[1:]}
+		points[words[0]] = p
 	}
 	return points
 }
 
-// At sleeps if the point with the number n delays. It does nothing in a bubble of testing/synctest, whose clock starts
-// with the year 2000.
-func At(n int) {
-	p := points[n]
+// At sleeps if the point delays. It does nothing in a bubble of testing/synctest, whose clock starts with the year
+// 2000.
+func At(name string) {
+	p := points[name]
 	if p == nil || time.Now().Year() < 2020 {
 		return
 	}
@@ -57,7 +58,7 @@ func At(n int) {
 		return
 	}
 	if log, err := os.OpenFile(file+".log", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
-		fmt.Fprintln(log, n)
+		fmt.Fprintln(log, name)
 		log.Close()
 	}
 	time.Sleep(time.Duration(p.delays[i]) * time.Millisecond)
