@@ -17,7 +17,7 @@ type request struct {
 
 var (
 	keeperLine = lazyregexp.New(
-		`keeper-[0-9a-f]{16,64}["']? +(probe|facts|fetch|put|start|attach|input|stop|settle|shell|resize|close)((?: +[a-z_]+=[A-Za-z0-9/._%-]*)*)`)
+		`keeper-[0-9a-f]{16,64}["']? +(probe|facts|fetch|program|put|start|attach|input|stop|settle|shell|resize|close)((?: +[a-z_]+=[A-Za-z0-9/._%-]*)*)`)
 	safeName    = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 	octalDigits = lazyregexp.New(`\\0?([0-7]{1,3})`)
 )

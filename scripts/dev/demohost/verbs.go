@@ -1,6 +1,7 @@
 package demohost
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -31,6 +32,8 @@ func (s *session) keeper(ctx context.Context, line string) (code int, known bool
 		s.facts(r)
 	case "fetch":
 		s.fetch(r)
+	case "program":
+		s.program(r)
 	case "put":
 		s.put(r)
 	case "start":
@@ -71,6 +74,7 @@ func (s *session) refuse(r request, why string) { s.say(r, "", "refused:"+why) }
 func (s *session) start(ctx context.Context, r request) {
 	h, id := s.host, r.values["id"]
 	cwd, command, whole := s.received(r)
+	pinned, command := h.pinned(r, cwd, command)
 	folders, paths, command := opens(r, command)
 	line, unopened := h.open(folders, r.values["files"] != "", paths, command)
 	if cwd == "" {
@@ -85,6 +89,8 @@ func (s *session) start(ctx context.Context, r request) {
 		s.refuse(r, "other")
 	case err != nil || !info.IsDir():
 		s.refuse(r, "cwd")
+	case !pinned:
+		s.refuse(r, "program")
 	case unopened != "":
 		s.refuse(r, unopened)
 	default:
@@ -94,6 +100,45 @@ func (s *session) start(ctx context.Context, r request) {
 			s.follow(ctx, r, j, 0)
 		}
 	}
+}
+
+// program reports the file that a name runs in a directory.
+func (s *session) program(r request) {
+	cwd, name, whole := s.received(r)
+	if !whole {
+		s.refuse(r, "cut")
+		return
+	}
+	s.say(r, s.host.whichFile(cwd, name)+"\n", "over")
+}
+
+// whichFile returns the directory without links, the file that a name runs there, and the hash of a script. Programs
+// are functions, which cannot change.
+func (h *Host) whichFile(cwd, name string) string {
+	d := h.machine.disk
+	dir, err := d.real(cmp.Or(cwd, home))
+	if err != nil {
+		return ""
+	}
+	if !strings.Contains(name, "/") {
+		return dir + "\n/usr/bin/" + name + "\nunreadable"
+	}
+	file, err := d.real(resolve(dir, name))
+	if err != nil {
+		return dir
+	}
+	return dir + "\n" + file + "\n" + d.digest(file)
+}
+
+// pinned reports whether the program is the file to which the first lines of the request pin it. It returns the rest of
+// the request.
+func (h *Host) pinned(r request, cwd, text string) (ok bool, rest string) {
+	if r.values["pinned"] == "" {
+		return true, text
+	}
+	name, text, _ := strings.Cut(text, "\n")
+	file, rest, _ := strings.Cut(text, "\n")
+	return h.whichFile(cwd, plainText(name)) == plainText(file), rest
 }
 
 // maxCommand is more than any command that can be approved.

@@ -53,6 +53,9 @@ func (k *Keeper) Start(ctx context.Context, s Start, out io.Writer) (Result, err
 func (s *Start) request(mark string) string {
 	var b strings.Builder
 	b.WriteString(octal(s.Cwd) + "\n")
+	if s.Pin != (Pin{}) {
+		b.WriteString(octal(s.Pin.Name) + "\n" + octal(s.Pin.File) + "\n")
+	}
 	for _, folder := range s.Opens.Within {
 		b.WriteString(octal(folder) + "\n")
 	}
@@ -99,6 +102,9 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 	}
 	if s.Plain {
 		args = append(args, "plain=1")
+	}
+	if s.Pin != (Pin{}) {
+		args = append(args, "pinned=1")
 	}
 	return append(args, k.openArguments(s.Opens)...), nil
 }

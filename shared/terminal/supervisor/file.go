@@ -100,6 +100,35 @@ func (k *Keeper) Fetch(ctx context.Context, path string, within []string, size i
 		fmt.Sprintf("within=%d", len(within)), fmt.Sprintf("size=%d", size), "open_after="+hundredths(k.Times.Open))
 }
 
+// maxProgram is the size limit of the host's answer about a program, in bytes.
+const maxProgram = 64 << 10
+
+// Program returns the place of the directory cwd without links, the path of the file that the name runs there in a
+// clean environment, and the SHA-256 of that file, each on a line. It returns "" if the host does not report all of
+// them. The error is ErrCwd or the connection's.
+func (k *Keeper) Program(ctx context.Context, cwd, name string) (string, error) {
+	mark := newMark()
+	asked := Start{Cwd: cwd, Command: name}
+	x := Exec{Line: k.line("program", "mark="+mark), Stdin: strings.NewReader(asked.request(mark))}
+	if k.Facts.Home == "" {
+		x.Line, x.Stdin = bare("program", "mark="+mark), io.MultiReader(strings.NewReader(script), x.Stdin)
+	}
+	var out bytes.Buffer
+	end, err := k.exec(ctx, x, mark, &out, nil)
+	if err != nil {
+		return "", err
+	}
+	if end != "over" {
+		return "", refusal(end)
+	}
+	said := strings.TrimSuffix(out.String(), "\n")
+	lines := strings.Split(said, "\n")
+	if len(lines) < 3 && (len(lines) != 2 || lines[1] != "builtin") || len(said) > maxProgram {
+		return "", nil // a path without a hash proves nothing
+	}
+	return said, nil
+}
+
 // A Put is a file to write.
 type Put struct {
 	ID      string // the action's ID, which is in the name of the temporary file

@@ -49,12 +49,14 @@ var (
 	ErrWalk    = errors.New("the host's grep may follow links below a folder")
 	ErrShared  = errors.New("another user can write below a folder, or it has links in place of lists of files")
 	ErrGit     = errors.New("a repository can make git run another program")
+	ErrProgram = errors.New("the program or the directory is not the pinned one")
 )
 
 var refusals = map[string]error{"begun": ErrBegun, "never": ErrNever, "other": ErrOther, "cwd": ErrCwd,
 	"home": ErrHome, "shell": ErrShell, "cut": ErrCut, "lost": ErrLost, "absent": ErrOther, "gone": ErrOther,
 	"ended": ErrEnded, "outside": ErrOutside, "special": ErrSpecial, "missing": ErrMissing, "mounted": ErrMounted,
-	"walk": ErrWalk, "shared": ErrShared, "git": ErrGit, "changed": ErrChanged, "unwritten": ErrUnwritten}
+	"walk": ErrWalk, "shared": ErrShared, "git": ErrGit, "changed": ErrChanged, "unwritten": ErrUnwritten,
+	"program": ErrProgram}
 
 // Times are the periods that the host waits for while it runs a command.
 type Times struct {

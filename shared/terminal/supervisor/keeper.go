@@ -69,12 +69,21 @@ type Start struct {
 	Limit    time.Duration // time limit, after which it is stopped
 	Size     Size
 	Opens    Opens // the files that a Plain command reads
+	Pin      Pin   // of a command that runs by a standing permission
 
 	// Handle is the result of [Keeper.Handle] when the command was prepared. On another host, in another boot or with
 	// other journals, the command is not begun. If it is empty, the present handle is used.
 	Handle string
 	// Asks is called when the command begins to wait for input, and when it stops waiting. It may be nil.
 	Asks func(asking bool)
+}
+
+// A Pin is the file that a command must run, in the directory without links. The host checks it in the directory in
+// which it then begins the command, so a link that changes in the meantime leads nowhere else. The zero value pins
+// nothing.
+type Pin struct {
+	Name string // of the program, as the command has it
+	File string // the result of [Keeper.Program]
 }
 
 // Opens are the files and folders that a command may read or look at without an approval.

@@ -8,7 +8,7 @@
 umask=$(umask)
 umask 077
 k=$HOME/.countersign
-unset CDPATH guard was sed_names within looks opens files walks private mounts_read git repository
+unset CDPATH guard was sed_names within looks opens files walks private mounts_read git pinned repository
 for a; do
 	case $a in
 	id=*) id=${a#*=} ;;             # of the command
@@ -25,6 +25,7 @@ for a; do
 	walks=*) walks=${a#*=} ;;       # it goes below them
 	private=*) private=${a#*=} ;;   # it does so and may follow links, so that nobody else may write there
 	git=*) git=${a#*=} ;;           # it is git and reads a repository: history or tree
+	pinned=*) pinned=${a#*=} ;;     # its program and its directory must be those in the request
 	term=*) term=${a#*=} ;;         # the terminal that the command belongs to
 	limit=*) limit=${a#*=} ;;       # these five in hundredths of a second
 	term_after=*) term_after=${a#*=} ;;
@@ -212,7 +213,15 @@ newline='
 receive() {
 	read -r cwd
 	decode "$cwd"
-	cwd=$decoded paths='' sed_names=''
+	cwd=$decoded paths='' sed_names='' name='' pin=''
+	if [ -n "$pinned" ]; then
+		read -r name
+		decode "$name"
+		name=$decoded
+		read -r pin
+		decode "$pin"
+		pin=$decoded
+	fi
 	read_lines "${within:-0}"
 	folders=$lines
 	read_lines "${looks:-0}"
@@ -252,6 +261,28 @@ decode() {
 		decoded=${decoded%.}
 		;;
 	esac
+}
+
+# which_file prints the place of the directory without links, the file that the name $0 runs there, and its SHA-256 if
+# it can be read.
+# shellcheck disable=SC2016
+which_file='pwd -P; f=$(command -v "$0") || exit; case $f in /*) ;; */*) f=$PWD/$f ;; *) echo builtin; exit ;; esac
+readlink -f -- "$f" || exit; [ -r "$f" ] || { echo unreadable; exit; }
+sha256sum <"$f" 2>/dev/null || shasum -a 256 <"$f" 2>/dev/null || sha256 -q <"$f"'
+
+# program prints what which_file does of the request's command, which is the name of a program.
+program() {
+	receive
+	cd -- "${cwd:-${HOME:-/}}" 2>/dev/null || refuse cwd
+	say
+	cleanly sh -c "$which_file" "$command" </dev/null
+	printf '\n%s:over\n' "$mark"
+}
+
+# same_program ends unless the name still runs the file that it was pinned to, in the directory that it was pinned to.
+# The command begins in that directory, and no link leads it elsewhere any more.
+same_program() {
+	[ -z "$pinned" ] || [ "$(cleanly sh -c "$which_file" "$name" </dev/null)" = "$pin" ] || refuse program
 }
 
 # open_paths opens what the command reads, as descriptors from 4 on. It is where a descriptor leads that is checked, and
@@ -555,6 +586,7 @@ start() {
 	same || refuse other
 	command -v "$grammar" >/dev/null || refuse shell
 	cd -- "${cwd:-$HOME}" 2>/dev/null || refuse cwd
+	same_program
 	open_paths
 	if claimed || ! mkdir "$j" 2>/dev/null; then # this is the claim
 		[ -d "$j" ] || claimed || refuse home
@@ -1129,6 +1161,7 @@ bare() {
 	receive
 	[ -z "$git" ] || refuse git # there is no place for a copy
 	cd -- "${cwd:-/}" 2>/dev/null || refuse cwd
+	same_program
 	open_paths
 	say
 	now
@@ -1491,7 +1524,7 @@ put() {
 
 verb=$1
 case $verb in
-facts | fetch | put | probe | stage | start | attach | input | stop | settle | inside | bare | shell | hold | login | resize | close) "$verb" ;;
+facts | fetch | program | put | probe | stage | start | attach | input | stop | settle | inside | bare | shell | hold | login | resize | close) "$verb" ;;
 *)
 	echo "keeper: it has no verb $verb" >&2
 	exit 64

@@ -137,11 +137,6 @@ func (r *runner) execute(ctx context.Context, c tool.Call, a Args) (Result, erro
 		return Result{}, err
 	}
 	defer m.release()
-	if c.Standing { // the file may have changed since prepare
-		if err := r.standing(ctx, m, c, a); err != nil {
-			return Result{}, err
-		}
-	}
 	out := newPrinted(c.Output)
 	defer out.close()
 	start, err := r.start(m, c, a, c.ActionID)
@@ -167,6 +162,7 @@ func (r *runner) start(m *machine, c tool.Call, a Args, id string) (supervisor.S
 	}
 	return supervisor.Start{ID: id, Terminal: m.at.ID, Command: line, Grammar: grammar(&m.at.Host),
 		Plain: plain(c, &j, opens), Cwd: m.at.Cwd, Limit: a.limit(), Opens: opens,
+		Pin:  pin(m, c, a),
 		Size: supervisor.Size{Cols: m.at.Cols, Rows: m.at.Rows}, Handle: c.Handle}, nil
 }
 

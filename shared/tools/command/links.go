@@ -89,9 +89,12 @@ func allProcesses(argv []string) bool {
 	return len(argv) > 1 && argv[0] == "ps" && strings.HasPrefix(argv[1], "-e")
 }
 
-// notOpened returns the question about a command whose files the supervisor could not open, or nil.
+// notOpened returns the question about a command whose files the supervisor could not open, or whose program or
+// directory has changed, or nil.
 func notOpened(a Args, err error) error {
 	switch {
+	case errors.Is(err, supervisor.ErrProgram):
+		return asks(a, CodeProgram, otherProgram)
 	case errors.Is(err, supervisor.ErrOutside):
 		return asks(a, CodeOutside, "A path leads to a file outside of the folders that may be read without asking.")
 	case errors.Is(err, supervisor.ErrSpecial):

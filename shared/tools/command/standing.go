@@ -3,10 +3,7 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -26,13 +23,12 @@ func (r *runner) standing(ctx context.Context, m *machine, c tool.Call, a Args) 
 	if !c.Standing && !c.Always {
 		return nil
 	}
-	allowed := always(a, m.at)
-	if allowed == nil {
+	key, name := pinKey(m, a)
+	if key == "" {
 		return nil // the policy asks for approval
 	}
-	key := hashed(allowed.Key)
-	file, err := resolveProgram(ctx, m, a)
-	if err != nil {
+	file, err := m.Program(ctx, m.at.Cwd, name)
+	if err != nil && !errors.Is(err, supervisor.ErrCwd) {
 		return err
 	}
 	if c.Always {
@@ -43,78 +39,41 @@ func (r *runner) standing(ctx context.Context, m *machine, c tool.Call, a Args) 
 		p := terminal.Program{Key: key, File: file}
 		return terminal.SetProgram(ctx, r.Store, c.UID, m.at.Host.ID, home, p)
 	}
-	for _, p := range m.at.Host.Programs {
-		if p.Key == key && p.File == file && file != "" {
-			return nil
-		}
+	if file == "" || file != pin(m, c, a).File {
+		return tool.AskFirst(fault.New(fault.Policy, CodeProgram, "%s", otherProgram))
 	}
-	return tool.AskFirst(fault.New(fault.Policy, CodeProgram,
-		"You always allow this command, but its program or its directory may be another one by now. Nothing was "+
-			"run."))
+	return nil
 }
 
-// cleanPath is the search path that the supervisor sets for a command that runs without approval.
-const cleanPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-// whichFile prints the place of a directory without links, the file to which a name resolves there, and the SHA-256 of
-// the file if it is readable. It contains no character that a login shell could interpret within single quotes.
-const whichFile = `cd "$1" || exit; pwd -P; f=$(command -v "$0") || exit; case $f in /*) ;; */*) f=$PWD/$f ;; ` +
-	`*) echo builtin; exit ;; esac; readlink -f -- "$f" || exit; [ -r "$f" ] || { echo unreadable; exit; }; ` +
-	`sha256sum <"$f" 2>/dev/null || shasum -a 256 <"$f" 2>/dev/null || sha256 -q <"$f"`
-
-// resolveProgram returns the place of the directory without links, and the path and the hash of the file that a command
-// runs. It returns "" if the host does not report them.
-func resolveProgram(ctx context.Context, m *machine, a Args) (string, error) {
+// pinKey returns the key of the permission to always run the command, and the name of its program. The key is empty if
+// there can be no such permission.
+func pinKey(m *machine, a Args) (key, name string) {
+	allowed := always(a, m.at)
 	words, err := shell.Allow(a.Command)
-	if err != nil || len(words) != 1 {
-		return "", nil
+	if allowed == nil || err != nil {
+		return "", ""
 	}
-	dir := `"$HOME"`
-	if m.at.Cwd != "" {
-		dir = shell.Quote([]string{m.at.Cwd})
-	}
-	name := words[0][0]
-	if odd("/"+name) || strings.ContainsAny(m.at.Cwd, "\n'\\") {
-		return "", nil
-	}
-	line := "env -i PATH=" + cleanPath + " sh -c '" + whichFile + "' " + shell.Quote([]string{name}) + " " + dir
-	said, err := answered(ctx, m.conn, line)
-	if err != nil || len(said) < 3 && !slices.Equal(said[min(1, len(said)):], []string{"builtin"}) {
-		return "", err // a path without a hash proves nothing
-	}
-	return strings.Join(said, "\n"), nil
+	return hashed(allowed.Key), words[0][0]
 }
+
+// pin returns the file that a command must run if it runs by a standing permission. The host checks it when the command
+// begins, because a link or the file may have changed since the check in standing.
+func pin(m *machine, c tool.Call, a Args) supervisor.Pin {
+	key, name := pinKey(m, a)
+	if !c.Standing || key == "" {
+		return supervisor.Pin{}
+	}
+	at := slices.IndexFunc(m.at.Host.Programs, func(p terminal.Program) bool { return p.Key == key })
+	if at < 0 {
+		return supervisor.Pin{Name: name} // which no file is
+	}
+	return supervisor.Pin{Name: name, File: m.at.Host.Programs[at].File}
+}
+
+const otherProgram = "You always allow this command, but its program or its directory may be another one by now. " +
+	"Nothing was run."
 
 // plain reports whether a command runs without approval, in an environment that no earlier command could change.
 func plain(c tool.Call, j *shell.Judgment, o supervisor.Opens) bool {
 	return j.Class == shell.ReadOnly || c.Standing || o.Git != ""
-}
-
-// odd reports whether a path is not sent to the host.
-func odd(p string) bool { return !path.IsAbs(p) || strings.ContainsAny(p, "\n'\\") }
-
-var errResolve = errors.New("command: the host does not report the program of a name")
-
-// answered returns the lines of the host's answer, or none if the answer is incomplete or reports a failure.
-func answered(ctx context.Context, conn supervisor.Conn, line string) ([]string, error) {
-	var b limited
-	exit, err := conn.Exec(ctx, supervisor.Exec{Line: line, Stdout: &b})
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errResolve, err)
-	}
-	if text, whole := strings.CutSuffix(b.String(), "\n"); exit == 0 && whole {
-		return strings.Split(text, "\n"), nil
-	}
-	return nil, nil
-}
-
-// maxResolved is the size limit of the host's answer, in bytes.
-const maxResolved = 256 << 10
-
-// limited keeps the beginning of the text written to it.
-type limited struct{ strings.Builder }
-
-func (l *limited) Write(b []byte) (int, error) {
-	l.Builder.Write(b[:min(len(b), maxResolved-min(maxResolved, l.Len()))])
-	return len(b), nil
 }

@@ -61,3 +61,46 @@ func opens(w *world) {
 		w.Error("GNU's grep searches no folder")
 	}
 }
+
+// pins begins commands whose program and directory are pinned. The host refuses another program file, and a directory to
+// which a link now leads, and begins nothing.
+func pins(w *world) {
+	out, _ := w.start(w.a("mkdir -p pin/a pin/b && cd pin && ln -s a current && printf 'echo one\\n' >a/run && " +
+		"printf 'echo two\\n' >b/run && chmod 755 a/run b/run && pwd -P"))
+	place := strings.TrimSpace(out)
+	dir := place + "/current"
+	pinned := func(command, name string) (s supervisor.Start) {
+		file, err := w.k.Program(w.Context(), dir, name)
+		if err != nil || !strings.HasPrefix(file, place+"/a\n") {
+			w.Fatalf("the program %s is %q, %v; want a file in %s/a", name, file, err, place)
+		}
+		s = w.a(command)
+		s.Plain, s.Cwd, s.Pin = true, dir, supervisor.Pin{Name: name, File: file}
+		return s
+	}
+	run, list := pinned("./run", "./run"), pinned("ls", "ls")
+	again := func(s supervisor.Start) supervisor.Start {
+		next := w.a(s.Command)
+		next.Plain, next.Cwd, next.Pin = true, dir, s.Pin
+		return next
+	}
+	refused := func(s supervisor.Start) {
+		w.Helper()
+		s.Handle = w.k.Handle()
+		if r, err := w.k.Start(w.Context(), s, io.Discard); !errors.Is(err, supervisor.ErrProgram) {
+			w.Errorf("%q: %+v, %v; want %v", s.Command, r, err, supervisor.ErrProgram)
+		}
+		if state, _, err := w.k.Reconcile(w.Context(), s.ID, s.Handle, false); state != supervisor.Absent || err != nil {
+			w.Errorf("%q: %s, %v", s.Command, state, err)
+		}
+	}
+	w.expect(run, "one\n", 0)
+	w.expect(list, "run\n", 0)
+	w.expect(w.a("cd pin && rm current && ln -s b current"), "", 0)
+	refused(again(run))
+	refused(again(list))
+	w.expect(w.a("cd pin && rm current && ln -s a current"), "", 0)
+	w.expect(again(list), "run\n", 0)
+	w.expect(w.a("echo 'echo three' >pin/a/run"), "", 0)
+	refused(again(run))
+}

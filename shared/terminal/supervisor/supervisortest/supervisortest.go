@@ -131,6 +131,7 @@ var cases = []struct {
 	{"hostile", hostile},
 	{"plain", plain},
 	{"opens", opens},
+	{"commands with a pinned program", pins},
 	{"left", left},
 	{"shells", shells},
 	{"input", input},
