@@ -164,7 +164,11 @@ func (o *operator) printRestore(r unit.Restore, all []restoredRun) error {
 		o.printf("%4d calls had begun in the backup and have no outcome yet", sum.under),
 		o.printf("%4d runs have calls that were not looked up yet", sum.left),
 		o.printf("%4d runs cannot be read; they stay inactive until they can be", r.Unreadable),
-		o.printf("%4d always-allow entries were removed, because their users may have withdrawn them since", r.Allowed))
+		o.printf("%4d always-allow entries were removed, because their users may have withdrawn them since", r.Allowed),
+		o.printf("%4d tokens of agents were removed, likewise", r.Tokens),
+		o.printf("%4d hosts let read-only commands run without approval, and ask about each command now", r.Hosts),
+		o.printf("%4d users are not disabled: run revoke or delete again for those it was run for after the backup",
+			r.Users))
 	for _, c := range all {
 		if c.done+c.review+c.asks+c.under+c.left > 0 {
 			err = errors.Join(err, o.printf("run %s of %s: %d done, %d reviews, %d decisions, %d begun, looked up: %t",

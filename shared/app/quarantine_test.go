@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
 // A storeCopy has the contents of a store's files at one moment.
@@ -191,6 +192,53 @@ func TestRestoreOfWithdrawnEntry(t *testing.T) {
 				t.Errorf("always allowed is %v", list.Entries)
 			}
 		})
+	}
+}
+
+// TestCopyWithdrawsTokensAndRules checks that an older copy of the store brings back neither an agent's token nor a
+// host's rule that its user withdrew. The users of the copy create new tokens, and set the rule again.
+func TestCopyWithdrawsTokensAndRules(t *testing.T) {
+	srv := sshd.Start(t, sshd.Options{})
+	o := testkit.Options{Dir: t.TempDir(), Settings: []string{"TERMINAL=on", "TERMINAL_HOSTS=" + srv.Addr}}
+	h := &onHost{proved: deployWith(t, o), srv: srv}
+	h.host, h.terminal = h.addHost("ana", map[string]any{"autoRun": "read_only", "readPaths": []string{"/srv"}})
+	g := h.gives("ana", "My editor")
+	valid := func() int {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.Base+"/mcp",
+			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		got, err := (&http.Client{Transport: bearing(g.token)}).Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = got.Body.Close()
+		return got.StatusCode
+	}
+	if code := valid(); code != http.StatusOK {
+		t.Fatalf("the new token gets %d, want 200", code)
+	}
+	before := copyStore(t, o.Dir)
+	h.wants("the revocation", h.call("DELETE", "/api/agent/tokens/"+g.tokenID, ""), http.StatusOK, "")
+	h.wants("the host's new rule", h.call("POST", "/api/agent/hosts/"+h.host, `{"autoRun":"none"}`), http.StatusOK, "")
+	h.restart(o, func() { before.putBack(t, o.Dir) })
+	if code := valid(); code != http.StatusUnauthorized {
+		t.Errorf("the revoked token gets %d, want 401", code)
+	}
+	if hosts := h.call("GET", "/api/agent/hosts", "").Body; !strings.Contains(string(hosts), `"autoRun":"none"`) {
+		t.Errorf("the host's rule is valid again: %s", hosts)
+	}
+	h.wants("the host's rule", h.call("POST", "/api/agent/hosts/"+h.host, `{"autoRun":"read_only"}`), http.StatusOK, "")
+	h.gives("ana", "My editor")
+	h.restart(o, func() {}) // the same copy withdraws nothing again
+	for path, want := range map[string]string{"/api/agent/hosts": `"autoRun":"read_only"`,
+		"/api/agent/tokens": "My editor"} {
+		if got := h.call("GET", path, "").Body; !strings.Contains(string(got), want) {
+			t.Errorf("%s is %s, want %s", path, got, want)
+		}
 	}
 }
 

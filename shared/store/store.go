@@ -165,8 +165,9 @@ var Indexes = []Index{
 	{Collection: "audit", OrderBy: ByName},
 	{Collection: "audit", Equal: []string{"uid", "runId"}, OrderBy: "seq"},
 	{Collection: "audit_heads", OrderBy: ByName},
-	{Collection: "users", OrderBy: ByName}, // a restored copy's always-allow entries
-	{Collection: "queue", OrderBy: "due"},  // the embedded queue's, which is never in Firestore
+	{Collection: "users", OrderBy: ByName}, // of a restored copy, like the hosts
+	{Collection: "hosts", OrderBy: ByName},
+	{Collection: "queue", OrderBy: "due"}, // the embedded queue's, which is never in Firestore
 	// written when an account is linked: once for each user, not for each request
 	{Collection: "oauth_states", OrderBy: "due"},
 	{Collection: "uploads", Equal: []string{"dueShard"}, OrderBy: "due"},

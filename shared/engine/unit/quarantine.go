@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
+	"github.com/countersign-run/countersign/shared/terminal"
 )
 
 // PutBack is the reason shown to a user who is asked about a call of a quarantined run.
@@ -40,6 +41,9 @@ type Restore struct {
 	Runs       int       `json:"runs,omitempty"`       // the number of marked runs
 	Unreadable int       `json:"unreadable,omitempty"` // the number of open runs that cannot be read, and cannot act
 	Allowed    int       `json:"allowed,omitempty"`    // the number of always-allow entries that were removed
+	Tokens     int       `json:"tokens,omitempty"`     // the number of agents' tokens that were removed
+	Hosts      int       `json:"hosts,omitempty"`      // the number of hosts on which every command asks again
+	Users      int       `json:"users,omitempty"`      // the number of users who are not disabled
 }
 
 // Restored returns the record of the store's last restore. found is false if the store was never restored.
@@ -50,8 +54,8 @@ func (l *Env) Restored(ctx context.Context) (r Restore, found bool, err error) {
 
 // Quarantine marks every open run after the store was restored from a copy of the given time. A call of a marked run is
 // looked up at its provider ([run.Run.ToLookUp]), and an effect needs a decision made after the restore
-// ([run.Run.Doubts]). Quarantine also removes all always-allow entries of the copy, because their users may have
-// withdrawn them since. A second call for the same copy changes nothing. The error is the store's.
+// ([run.Run.Doubts]). Quarantine also withdraws what the users of the copy permitted in advance, because they may have
+// withdrawn it since. A second call for the same copy changes nothing. The error is the store's.
 func (l *Env) Quarantine(ctx context.Context, since time.Time) (Restore, error) {
 	known, _, err := l.Restored(ctx)
 	if err != nil || !since.IsZero() && known.Since.Equal(since) && !known.EndedAt.IsZero() {
@@ -75,46 +79,83 @@ func (l *Env) Quarantine(ctx context.Context, since time.Time) (Restore, error) 
 			r.Runs++
 		}
 	}
-	for d, err := range document.All(ctx, l.Store, document.AllUsers(quarantinePage)) {
-		if err != nil {
-			return r, err
-		}
-		removed, err := l.removeAllowed(ctx, d, r.BeganAt)
-		if err != nil {
-			return r, err
-		}
-		r.Allowed += removed
+	if err := l.withdraw(ctx, &r); err != nil {
+		return r, err
 	}
 	r.EndedAt, err = l.storeRestore(ctx, r)
 	return r, err
 }
 
-// removeAllowed removes the user's always-allow entries from before the time, and returns their number. If another
-// process changes the document, removeAllowed reads it again.
-func (l *Env) removeAllowed(ctx context.Context, d store.Doc, before time.Time) (removed int, err error) {
-	for {
-		var u run.User
-		if err := document.Decode(d, &u); err != nil {
-			return 0, err
-		}
-		left := slices.DeleteFunc(slices.Clone(u.Allow), func(e policy.Entry) bool {
-			return e.CreatedAt.Before(before)
-		})
-		if removed = len(u.Allow) - len(left); removed == 0 {
-			return 0, nil
-		}
-		u.Allow = left
-		write, err := document.Put(d, d.Fields, u)
+// withdraw removes the always-allow entries and the agents' tokens of all users, and the rules of all hosts that let
+// commands run without approval. It adds their numbers to r.
+func (l *Env) withdraw(ctx context.Context, r *Restore) error {
+	for d, err := range document.All(ctx, l.Store, document.AllUsers(quarantinePage)) {
 		if err != nil {
-			return 0, err
+			return err
 		}
-		_, err = l.Store.Commit(ctx, write)
-		if !errors.Is(err, store.ErrConflict) {
-			return removed, err
+		var entries, tokens int
+		u, err := amend(ctx, l.Store, d, func(u *run.User) bool {
+			allow := slices.DeleteFunc(slices.Clone(u.Allow), func(e policy.Entry) bool {
+				return e.CreatedAt.Before(r.BeganAt)
+			})
+			left := slices.DeleteFunc(slices.Clone(u.Tokens), func(t run.AgentToken) bool {
+				return t.CreatedAt.Before(r.BeganAt)
+			})
+			entries, tokens = len(u.Allow)-len(allow), len(u.Tokens)-len(left)
+			u.Allow, u.Tokens = allow, left
+			return entries+tokens > 0
+		})
+		if err != nil {
+			return err
 		}
-		docs, err := l.Store.Get(ctx, d.Path)
+		r.Allowed, r.Tokens = r.Allowed+entries, r.Tokens+tokens
+		if !u.Disabled {
+			r.Users++
+		}
+	}
+	for d, err := range document.All(ctx, l.Store, document.AllHosts(quarantinePage)) {
+		if err != nil {
+			return err
+		}
+		if document.IsHostList(d.Path) {
+			continue
+		}
+		changed := false
+		if _, err := amend(ctx, l.Store, d, func(h *terminal.Host) bool {
+			changed = h.AutoRun == terminal.AutoRunReadOnly
+			h.AutoRun = terminal.AutoRunNone
+			return changed
+		}); err != nil {
+			return err
+		}
+		if changed {
+			r.Hosts++
+		}
+	}
+	return nil
+}
+
+// amend stores the document with a change, and returns its content. change reports whether it changed anything. If
+// another process changes the document, amend reads it again.
+func amend[T any](ctx context.Context, st store.Store, d store.Doc, change func(*T) bool) (v T, err error) {
+	for {
+		v = *new(T)
+		if err := document.Decode(d, &v); err != nil {
+			return v, err
+		}
+		if !change(&v) {
+			return v, nil
+		}
+		write, err := document.Put(d, d.Fields, v)
+		if err != nil {
+			return v, err
+		}
+		if _, err = st.Commit(ctx, write); !errors.Is(err, store.ErrConflict) {
+			return v, err
+		}
+		docs, err := st.Get(ctx, d.Path)
 		if err != nil || !docs[0].Exists() {
-			return 0, err
+			return v, err
 		}
 		d = docs[0]
 	}

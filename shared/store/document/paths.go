@@ -74,6 +74,9 @@ func TerminalPath(uid, id string) string { return Terminals + "/u_" + uid + "." 
 // HostListPath returns the path of the list of a user's hosts and terminals.
 func HostListPath(uid string) string { return Hosts + "/list_u_" + uid }
 
+// IsHostList reports whether the path is that of a list of hosts and terminals. Lists are among the hosts.
+func IsHostList(path string) bool { return strings.HasPrefix(path, HostListPath("")) }
+
 // TerminalRunPath returns the path of the document that names the run a user's terminal is reserved for.
 func TerminalRunPath(uid, id string) string { return TerminalRuns + "/u_" + uid + "." + id }
 

@@ -23,6 +23,9 @@ func AllRuns(limit int) store.Query { return whole(Runs, limit) }
 // AllUsers returns a query for all users, ordered by ID.
 func AllUsers(limit int) store.Query { return whole(Users, limit) }
 
+// AllHosts returns a query for the hosts of all users, and for the users' lists of hosts, ordered by ID.
+func AllHosts(limit int) store.Query { return whole(Hosts, limit) }
+
 // AllThreads returns a query for the threads of all users, ordered by ID.
 func AllThreads(limit int) store.Query { return whole(Threads, limit) }
 

@@ -62,8 +62,8 @@ func opens(w *world) {
 	}
 }
 
-// pins begins commands whose program and directory are pinned. The host refuses another program file, and a directory to
-// which a link now leads, and begins nothing.
+// pins begins commands whose program and directory are pinned. The host refuses another program file, and another
+// directory to which a link now leads, and begins nothing.
 func pins(w *world) {
 	out, _ := w.start(w.a("mkdir -p pin/a pin/b && cd pin && ln -s a current && printf 'echo one\\n' >a/run && " +
 		"printf 'echo two\\n' >b/run && chmod 755 a/run b/run && pwd -P"))
@@ -90,7 +90,8 @@ func pins(w *world) {
 		if r, err := w.k.Start(w.Context(), s, io.Discard); !errors.Is(err, supervisor.ErrProgram) {
 			w.Errorf("%q: %+v, %v; want %v", s.Command, r, err, supervisor.ErrProgram)
 		}
-		if state, _, err := w.k.Reconcile(w.Context(), s.ID, s.Handle, false); state != supervisor.Absent || err != nil {
+		state, _, err := w.k.Reconcile(w.Context(), s.ID, s.Handle, false)
+		if state != supervisor.Absent || err != nil {
 			w.Errorf("%q: %s, %v", s.Command, state, err)
 		}
 	}
