@@ -127,7 +127,7 @@ func execute(ctx context.Context, args []string, getenv func(string) string, in 
 	case "confirm":
 		f.StringVar(&c.hash, "hash", "", "confirm the plan with this hash, without typing yes")
 		f.StringVar(&c.card, "card", "",
-			"the approval ID of the card with that plan; needed if an earlier card with the same plan was answered")
+			"the approval ID of the card with that plan; needed if an earlier card showed the same plan")
 	}
 	if err := f.Parse(args[1:]); err != nil {
 		return err

@@ -29,15 +29,16 @@ var (
 	errUnconfirmed = fault.New(fault.Policy, fault.CodeAlreadyResolved,
 		"This has ended, and no plan was confirmed.")
 	errTwoCards = fault.New(fault.Policy, fault.CodeStaleView,
-		"You have answered an earlier card with exactly this plan. "+
+		"An earlier card showed exactly this plan. "+
 			"Please check the waiting card, and send its approvalId with your answer.")
 )
 
 // Answered returns the approval ID of the card that an answer is about. The answer names the card by approvalID, or its
 // plan by hash. If both are empty, it means the newest card.
 //
-// answered lists how an earlier card of the same plan may have been closed by the same answer. A hash could then be a
-// repetition of that answer, so it does not identify a card.
+// A hash that several cards have shown does not identify a card, because an answer to the first card can arrive after
+// the second card was shown. The hash is taken only if the newest of these cards was closed by the same answer, in one
+// of the ways that answered lists: then it repeats that answer.
 //
 // Errors: PolicyError not_waiting while a plan is being made, already_resolved if the session ended without a confirmed
 // plan, stale_view for an ambiguous hash; AuthError not_found for an approval that is not a card of the session.
@@ -67,7 +68,7 @@ func Answered(s *Session, approvalID, hash string, answered ...string) (string, 
 		return "", errBeingMade
 	case len(of) == 0: // the decision's own check reports what is wrong with the hash
 		return s.Cards[len(s.Cards)-1].ApprovalID, nil
-	case slices.ContainsFunc(of, func(c Card) bool { return c.answered(answered) }):
+	case len(of) > 1:
 		return "", errTwoCards
 	}
 	return of[len(of)-1].ApprovalID, nil

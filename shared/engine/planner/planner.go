@@ -185,8 +185,8 @@ type ExecuteOptions struct {
 }
 
 // Confirm confirms the waiting plan and returns before its execution. A repeated confirmation applies to the same
-// approval and gets the same answer, whatever waits by then. If an earlier approval of the same plan was confirmed, the
-// hash alone does not identify the approval, and Confirm returns stale_view. Errors: AuthError not_found;
+// approval and gets the same answer, whatever waits by then. If an earlier approval showed the same plan, the hash
+// alone does not identify the approval, and Confirm returns stale_view. Errors: AuthError not_found;
 // ValidationError for a missing hash or an invalid edited plan; PolicyError not_waiting, stale_view, expired,
 // already_resolved, denied.
 func (p *Planner) Confirm(ctx context.Context, o ExecuteOptions) (*run.View, error) {

@@ -102,8 +102,22 @@ func TestRefinementRetried(t *testing.T) {
 	if now.Status != plan.StatusAwaiting || now.Revision != 2 {
 		t.Errorf("after the repeated refinement: %s, revision %d", now.Status, now.Revision)
 	}
-	if _, err := p.Confirm(ctx, planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID,
-		PlanHash: now.PlanHash}); err != nil {
-		t.Errorf("a plan that was never confirmed, by its hash: %v", err)
+	yes := planner.ExecuteOptions{UID: "ana", SessionID: s.SessionID, PlanHash: now.PlanHash}
+	if _, err := p.Confirm(ctx, yes); !fault.Is(err, fault.Policy, fault.CodeStaleView) {
+		t.Errorf("a yes by the hash, which the first card showed too: %v, want stale_view", err)
+	}
+	yes.ApprovalID = run.ApprovalID(s.SessionID, 1)
+	if _, err := p.Confirm(ctx, yes); !fault.Is(err, fault.Policy, fault.CodeStaleView) {
+		t.Errorf("a yes to the first card: %v, want stale_view", err)
+	}
+	yes.ApprovalID = run.ApprovalID(s.SessionID, 2)
+	for _, what := range []string{"the yes to the second card", "the same yes again"} {
+		if _, err := p.Confirm(ctx, yes); err != nil {
+			t.Errorf("%s: %v, want no error", what, err)
+		}
+	}
+	yes.ApprovalID = ""
+	if _, err := p.Confirm(ctx, yes); err != nil {
+		t.Errorf("the hash of the confirmed card: %v, want no error", err)
 	}
 }
