@@ -1,6 +1,12 @@
 package check_test
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
@@ -45,4 +51,42 @@ func TestTakenBack(t *testing.T) {
 	server := newDevServer(t)
 	server.start()
 	browser.Run("testdata/takenback.mjs", server.url, nil)
+}
+
+// TestTyped types words into cards that are decided elsewhere (testdata/typed.mjs).
+func TestTyped(t *testing.T) {
+	t.Parallel()
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.start()
+	browser.Run("testdata/typed.mjs", server.url, nil)
+}
+
+// TestPostponed approves calls whose service is too busy (testdata/postponed.mjs).
+func TestPostponed(t *testing.T) {
+	t.Parallel()
+	browser := browsertest.New(t, "axe-core")
+	var wait atomic.Value // Retry-After of the service, "0" if it is not busy
+	wait.Store("0")
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if seconds := r.FormValue("wait"); seconds != "" {
+			wait.Store(seconds)
+		} else if asks := wait.Load().(string); asks != "0" {
+			w.Header().Set("Retry-After", asks)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		} else {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, "{}") // the server notices
+		}
+	}))
+	t.Cleanup(service.Close)
+	server := newDevServer(t)
+	n := &newcomer{devServer: server, readme: read(t, "../../shared/web/widget/README.md")}
+	actions := t.TempDir()
+	write(t, filepath.Join(actions, "plugin.yaml"), n.file("actions/plugin.yaml"))
+	write(t, filepath.Join(actions, "submit-rating.jay-action"), strings.Replace(
+		n.file("actions/submit-rating.jay-action"), "https://shop.example.com/internal/ratings", service.URL, 1))
+	server.env = []string{"ACTIONS=" + actions, "ACTION_KEY=" + strings.Repeat("0123456789abcdef", 2)}
+	server.start()
+	browser.Run("testdata/postponed.mjs", server.url, nil, "ENDPOINT="+service.URL)
 }

@@ -22,6 +22,9 @@ await run({
     for (const p of [page, other]) await cards(p).getByRole('button', { name: 'Approve once' }).waitFor();
     await cards(other).getByText('Edit before approving').click(); // also one that is edited
     await other.getByRole('button', { name: 'Approve changes' }).waitFor();
+    await cards(page).getByText('Add a comment').click();
+    await cards(page).getByLabel('Comment').fill('Not before Monday');
+    await cards(other).getByLabel('Subject').fill('The demo, tomorrow');
     for (const p of [page, other]) {
       const told = () => p.evaluate(() => window.said.some((s) => /Expired, nothing was done/.test(s)));
       await settled('it is told', told, wait);
@@ -34,8 +37,11 @@ await run({
       await accessible(p, 'a card that has expired');
     }
     await shot(other, 'expired');
+    const left = (p) => p.getByRole('group', { name: 'Words that were not sent' });
+    await left(other).getByText('Subject: The demo, tomorrow').waitFor();
     await settled('the conversation tells what became of it', async () =>
       (await page.locator('.live[data-status=failed], .live[data-status=completed]').count()) === 1, wait);
+    await left(page).getByText('Not before Monday').waitFor();
     expect('nothing was sent', (await mails(page)).length === 0);
   },
 });

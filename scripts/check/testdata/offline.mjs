@@ -52,6 +52,29 @@ await run({
     await settled('nothing waits', async () => (await cards(page).count()) === 0);
   },
 
+  'a comment goes with a rejection without a network, and is not offered again': async (page) => {
+    await newThread(page);
+    await ask(page, 'email liv@example.com that the line is down');
+    await cards(page).getByText('Add a comment').click();
+    await cards(page).getByLabel('Comment').fill('Wrong person');
+    const mend = await cut(page);
+    await lain(page);
+    await press(cards(page).getByRole('button', { name: 'Reject' }));
+    await unsent(page).getByRole('button', { name: 'Undo' }).click();
+    await settled('it is back',
+      async () => (await cards(page).getByLabel('Comment').inputValue()) === 'Wrong person');
+    await lain(page);
+    await press(cards(page).getByRole('button', { name: 'Reject' }));
+    await unsent(page).waitFor();
+    await view(page, 'Audit');
+    await mend();
+    await page.goBack();
+    await rows(page, 'rejected').waitFor();
+    await page.getByText('Exact details').click();
+    await page.locator('.record q').getByText('Wrong person').waitFor();
+    expect('nothing is left', (await page.getByRole('group', { name: 'Words that were not sent' }).count()) === 0);
+  },
+
   'it survives a reload': async (page) => {
     const mend = await approveUnsent(page, 'bob');
     await page.reload();

@@ -223,6 +223,8 @@ await run({
       (await cards(page).getByLabel('Goal').inputValue()) === 'The link works on phones.'
       && (await sent(resolve)).length === before);
     await page.getByRole('button', { name: 'Back', exact: true }).click();
+    await asks.getByText('You changed Tasks.').waitFor();
+    await asks.getByRole('button', { name: 'Drop changes' }).click();
     await lain(page);
     await put('AWAITING_CONFIRMATION', { approvals: [approval('f'.repeat(64))] });
     await press(another);
@@ -235,6 +237,20 @@ await run({
       'Confirm plan: it may create at most 2 issues (g2)');
     await g1.check();
     await every.uncheck();
+  },
+  'words beside a plan that is confirmed elsewhere stay': async (page) => {
+    await page.getByLabel('What should be different?').fill('Close the old issue, too');
+    await page.getByText('Add a comment').click();
+    await page.getByLabel('Comment').fill('Not before noon');
+    await put('EXECUTING');
+    await it.event('run.status', { status: 'executing' });
+    const left = page.getByRole('group', { name: 'Words that were not sent' });
+    await left.getByText('Close the old issue, too').waitFor();
+    expect('and the comment', (await left.innerText()).includes('Not before noon'));
+    await accessible(page, 'words about a plan that were not sent');
+    await shot(page, 'plan-left');
+    await left.getByRole('button', { name: 'Discard' }).click();
+    await settled('they can be discarded', async () => !(await left.isVisible()));
   },
   'an unticked grant is left out of what is confirmed': async (page) => {
     const next = approval('b'.repeat(64));

@@ -5,6 +5,7 @@ import { card, version } from './card.js';
 import { el } from './dom.js';
 import { heldRow } from './held.js';
 import { icon } from './icons.js';
+import { leftWords, typedInto } from './left.js';
 import { toLink } from './link.js';
 import { opened, unasked } from './opened.js';
 import { plain, Printed } from './printed.js';
@@ -38,6 +39,12 @@ export class Actions {
       && approval.approvalId === a.approvalId;
     if (waits) return [this.#kept(version(approval), () => card(approval, this.decided))];
     if (asks) return [this.#kept(`${a.actionId} asks`, () => question(runId, asks, this.decided))];
+    const of = { approvalId: a.approvalId, ...approval, runId, actionId: a.actionId };
+    return [...this.#rows(runId, a, approval, state), ...this.#left(of)];
+  }
+
+  // rows returns the nodes of an action that does not wait for its user.
+  #rows(runId, a, approval, state) {
     if (a.step) return [this.#step(runId, a).node];
     if (a.status === 'awaiting_confirmation' && a.decision && lasts(a.heldUntil)) {
       return [this.#kept(`${a.actionId} held ${a.heldUntil}`, () => heldRow(a, approval, this.decided))];
@@ -45,6 +52,13 @@ export class Actions {
     const row = this.#kept(`${a.actionId} ${state.words} ${a.message ?? ''}`, () => line(a, state, approval, runId));
     const output = this.#outputs.get(a.actionId)?.node;
     return output ? [row, output] : [row];
+  }
+
+  // left returns what was typed into the card of an action that was decided elsewhere.
+  #left(of) {
+    const key = `${of.actionId} left ${of.approvalId ?? ''}`;
+    if (!this.#cards.has(key) && !typedInto(of).length) return [];
+    return [this.#kept(key, () => /** @type {HTMLElement} */ (leftWords(of)))];
   }
 
   #kept(key, make) {

@@ -4,10 +4,11 @@ import { alwaysLine } from './always.js';
 import { call } from './api.js';
 import { ListParts } from './commands.js';
 import { copy } from './copy.js';
-import { button, busy, el, say, trouble } from './dom.js';
+import { button, busy, confirm, el, say, trouble } from './dom.js';
 import { Editor } from './edit.js';
 import { icon } from './icons.js';
 import { related } from './instead.js';
+import { changed as edited, leftWords, putBack } from './left.js';
 import { toLink } from './link.js';
 import * as outbox from './outbox.js';
 import { changed } from './pending.js';
@@ -16,12 +17,11 @@ import { inWords, ownClock, warned } from './widget/clock.js';
 import { edits } from './session.js';
 import { moved, still } from './still.js';
 import { clocked } from './time.js';
-import { commentBox, commentOn, passOver, unsaid } from './unsent.js';
+import { commentBox, commentOn, passOver, version } from './unsent.js';
 import { showUnsent } from './waits.js';
 import { choice, decided, found, reached, toolIcon, toolName, undoWithin } from './words.js';
 
-/** version identifies the exact content of a card. @param {any} a an approval as the API returns it */
-export const version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
+export { version };
 
 /**
  * card makes the card.
@@ -91,11 +91,13 @@ export function card(a, done, wait = 0) {
     for (const part of [buttons, form, plan?.every, plan?.other, comment.node]) part?.remove();
     node.classList.replace('wait', 'lapsed');
     chip.textContent = 'Expired';
-    const late = outbox.unsent(a.approvalId) && 'This expired before your decision could be sent. Nothing was done.';
+    const late = outbox.unsent(a.approvalId);
+    if (late) putBack(late);
     outbox.drop(a.approvalId);
     body.querySelector('.unsent')?.remove();
-    const words = unsaid(passed('approve_once'));
-    trouble(error, new Error(`${late || 'This has expired. Nothing was done.'}${words}`));
+    trouble(error, new Error(late ? 'This expired before your decision could be sent. Nothing was done.'
+      : 'This has expired. Nothing was done.'));
+    error.after(leftWords(a) ?? '');
     say(`Expired, nothing was done: ${title}.`);
     changed();
   }
@@ -119,8 +121,9 @@ export function card(a, done, wait = 0) {
     };
     const filed = decision === 'refine' && plan?.hasFiles && plan;
     try {
-      const answer = busy(node.querySelectorAll('button, input, textarea'), used, () => (filed ? filed.refine(comments)
-        : patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w }))));
+      const answer = comment.typed.sent(busy(node.querySelectorAll('button, input, textarea'), used,
+        () => (filed ? filed.refine(comments)
+          : patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w })))));
       taken(await (decision === 'refine' ? plan?.asked(answer) : answer), body);
       changed();
     } catch (err) {
@@ -149,7 +152,11 @@ export function card(a, done, wait = 0) {
   // waits shows a decision that got no answer.
   function waits(kept) {
     leaveEdit();
-    const back = () => edits.set(version(a), kept.body.editedArgs);
+    comment.typed.forget();
+    const back = () => {
+      putBack(kept);
+      comment.typed.restore();
+    };
     showUnsent(kept, { buttons, parts: [buttons, plan?.every, plan?.other, comment.node], chip, error, taken, back });
   }
 
@@ -178,8 +185,15 @@ export function card(a, done, wait = 0) {
       as(false);
       /** @type {HTMLElement|null} */ (buttons.querySelector('[data-decision=approve_with_edits]'))?.focus();
     };
-    editing = new Editor(plan?.approval ?? a, edits.get(version(a)) ?? (plan ?? list)?.args ?? a.args, {
-      send: (args, used) => void (still() && decide('approve_with_edits', used, args)), close,
+    const back = async () => {
+      const names = edited(a, shownArgs).map(([name]) => name);
+      const what = names.length ? `You changed ${new Intl.ListFormat('en').format(names)}.` : 'You changed this card.';
+      if ((!names.length && !editing?.unread) || await confirm('Drop your changes?',
+        `${what} The card goes back to what it showed before.`, 'Drop changes', 'Keep editing')) close();
+    };
+    const shownArgs = (plan ?? list)?.args ?? a.args;
+    editing = new Editor(plan?.approval ?? a, edits.get(version(a)) ?? shownArgs, {
+      send: (args, used) => void (still() && decide('approve_with_edits', used, args)), close: back,
         keep: (args) => edits.set(version(a), args),
     });
     form.replaceChildren(editing.node);
@@ -205,6 +219,8 @@ export function card(a, done, wait = 0) {
   else if (edits.get(version(a))) edit();
   if (kept && kept.version !== version(a)) {
     outbox.drop(a.approvalId);
+    putBack(kept);
+    comment.typed.restore();
     trouble(error, new Error('This has changed since you decided while offline. That decision was not sent.'));
   }
   return node;

@@ -6,6 +6,7 @@ import { button, busy, confirm, el, home, say, trouble } from './dom.js';
 import { agents, examples, examplesOf } from './examples.js';
 import { fetched } from './files.js';
 import { icon } from './icons.js';
+import { joined } from './left.js';
 import { Named } from './named.js';
 import { changed, openIn, openWords, rejectAll } from './pending.js';
 import { asked, attachments, begun, chats, drafts } from './session.js';
@@ -65,6 +66,7 @@ class Conversation {
       known: (live) => this.#known(live), ended: (live, err) => this.#ended(live, err), rendered: () => this.#render(),
       moved: () => this.#render(), empty: () => this.#empty(),
       again: (prompt, safe, of) => this.#again(prompt, safe, of), use: (words) => this.#use(words),
+      add: (words) => this.#use(joined(this.#prompt.value, words)),
       followed: (run) => this.#followed(run),
       failed: (/** @type {any} */ err, again) => {
         if (err?.status === 404) return this.#unknown();

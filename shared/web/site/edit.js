@@ -135,11 +135,15 @@ export class Editor {
     }
   }
 
+  /** unread reports whether what was typed cannot be parsed yet, so it is not kept. */
+  unread = false;
+
   #keep() {
     try {
       this.on.keep(this.#current());
+      this.unread = false;
     } catch {
-      // not parseable yet, so not kept
+      this.unread = true;
     }
   }
 

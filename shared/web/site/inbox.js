@@ -6,12 +6,14 @@ import * as device from './device.js';
 import { arrange, button, el, heading, trouble } from './dom.js';
 import { Live } from './live.js';
 import { heldRow } from './held.js';
+import { icon } from './icons.js';
+import { leftWords, typedInto } from './left.js';
 import { changed, older, onPending } from './pending.js';
 import { moved } from './still.js';
 import * as mail from './mail.js';
 import { own, unsent } from './outbox.js';
 import { unsentRow } from './waits.js';
-import { lasts } from './words.js';
+import { lasts, toolIcon, toolName } from './words.js';
 
 /** @param {HTMLElement} main @param {AbortSignal} signal */
 export async function inbox(main, signal) {
@@ -27,6 +29,8 @@ export async function inbox(main, signal) {
 
   /** @type {Map<string, HTMLElement>} */
   const cards = new Map();
+  /** @type {Map<string, any>} what the cards show */
+  const approvals = new Map();
   /** @type {Map<string, HTMLElement>} */
   const rows = new Map();
   /** @type {Map<string, Live>} */
@@ -36,8 +40,8 @@ export async function inbox(main, signal) {
   // decided replaces a card by the result of its decision.
   const decided = (a, run, line) => {
     const known = lives.get(run.runId);
-    const approvals = [a, ...(run.approvals ?? [])]; // with this approval as it was shown here
-    const live = known ?? new Live({ run: { ...run, approvals } });
+    const shown = [a, ...(run.approvals ?? [])]; // with this approval as it was shown here
+    const live = known ?? new Live({ run: { ...run, approvals: shown } });
     if (line) live.node.append(line);
     if (known) return;
     lives.set(run.runId, live);
@@ -52,8 +56,13 @@ export async function inbox(main, signal) {
   onPending((known) => {
     trouble(error, known.error, () => changed());
     const shown = known.approvals.filter((a) => !lives.has(a.runId)); // decided runs show their own cards
-    for (const a of shown) if (!cards.has(version(a))) cards.set(version(a),
-      el('li', {}, card(a, (run, line) => decided(a, run, line), 5)));
+    for (const a of shown.filter((one) => !cards.has(version(one)))) {
+      approvals.set(version(a), a);
+      cards.set(version(a), el('li', {}, card(a, (run, line) => decided(a, run, line), 5)));
+    }
+    for (const a of approvals.values()) {
+      if (!shown.some((s) => version(s) === version(a)) && !lives.has(a.runId)) part(cards.get(version(a)), a, known);
+    }
     arrange(list, placed(list, shown.map((a) => /** @type {HTMLElement} */ (cards.get(version(a))))));
     const held = known.held.filter((a) => !lives.has(a.runId) && !deciding(list, a) && lasts(a.heldUntil));
     for (const a of held) if (!rows.has(a.approvalId)) rows.set(a.approvalId,
@@ -73,9 +82,24 @@ const cardless = (main, kept) => own().filter((id) => !main.querySelector(`[data
 // deciding reports whether a decision on this card is still being sent. Its result replaces the card.
 const deciding = (list, a) => Boolean(list.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
 
-// stays reports whether a row outlasts its approval: that of a decided or expired one, and a card whose decision is
-// being sent or is not sent yet.
-const stays = (row) => row.matches('.live, :has(> .lapsed), :has([aria-busy])')
+// part prepares the row of a card for its removal from the list. If the card still waits, but on a later page, it
+// stays while it is used. If it was decided elsewhere, what was typed into it stays.
+function part(row, a, { approvals, more }) {
+  if (!row?.isConnected || row.matches(':has(> .lapsed), :has([aria-busy])')) return;
+  const later = more && Date.parse(a.requestedAt) < Date.parse(approvals.at(-1)?.requestedAt);
+  row.classList.toggle('used', later && (row.contains(document.activeElement) || typedInto(a).length > 0));
+  const words = later || unsent(a.approvalId) ? undefined : leftWords(a);
+  if (words) row.replaceChildren(el('article',
+    { class: 'card lapsed', tabindex: -1, 'aria-label': a.preview?.title ?? toolName(a.tool) },
+    el('header', { class: 'card-head' }, icon(toolIcon(a.tool)), el('h2', {}, a.preview?.title ?? toolName(a.tool)),
+      el('span', { class: 'chip' }, 'Decided elsewhere')), words,
+    el('footer', { class: 'card-foot quiet' }, el('a', { href: `#/run/${a.runId}` }, 'Details'),
+      a.threadId && el('a', { href: `#/t/${a.threadId}?from=inbox` }, 'Conversation'))));
+}
+
+// stays reports whether a row outlasts its approval: that of a decided or expired one, and a card that is used, or
+// whose decision is being sent or is not sent yet.
+const stays = (row) => row.matches('.live, .used, :has(> .lapsed), :has([aria-busy])')
   || Boolean(unsent(row.querySelector('[data-approval]')?.dataset.approval ?? ''));
 
 // placed returns the cards with the rows that stay, each behind its former neighbour.

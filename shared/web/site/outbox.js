@@ -4,6 +4,7 @@
 import { call } from './api.js';
 import { now } from './clock.js';
 import { say } from './dom.js';
+import { putBack } from './left.js';
 import { changed } from './pending.js';
 import { outbox, user } from './session.js';
 
@@ -38,7 +39,9 @@ export function opened() {
   for (const [id, { title, expiresAt }] of Object.entries(outbox.all())) {
     const over = now() - Date.parse(expiresAt);
     if (over < (unsent(id) ? 0 : week)) continue; // another user is told at their own sign-in
-    if (unsent(id)) late.push(`Your decision on “${title}” was not sent before it expired. Nothing was done.`);
+    const kept = unsent(id);
+    if (kept) late.push(`Your decision on “${title}” was not sent before it expired. Nothing was done.`);
+    if (kept) putBack(kept);
     drop(id);
   }
   const waiting = own().map((id) => {
@@ -118,6 +121,7 @@ async function send(approvalId) {
   }
   if (user.get()?.uid !== uid) return true; // signed out meanwhile: already dropped
   drop(body.approvalId);
+  if (refused) putBack(kept);
   if (refused) told(`Your decision on “${title}” was refused: ${refused.message}`);
   else (earlier.has(approvalId) ? told : say)(`Sent: your decision on “${title}”.`);
   shown.get(body.approvalId)?.(run, refused);

@@ -5,6 +5,7 @@ import { call, client } from './api.js';
 import { card, version } from './card.js';
 import { arrange, button, busy, el, heading, say, trouble } from './dom.js';
 import { sentFiles } from './files.js';
+import { leftWords } from './left.js';
 import { toLink } from './link.js';
 import { state } from './plans.js';
 import { clocked } from './time.js';
@@ -22,6 +23,14 @@ export async function planView(main, id, signal) {
   const body = el('div', { class: 'stack', 'aria-busy': 'true' });
   main.replaceChildren(heading('Plan'), error, lost, body);
   const kept = keeper();
+  /** @type {any[]} */ const seen = [];
+  // gone returns the approvals whose cards were shown here, and do not wait any more.
+  const gone = (open) => {
+    const waits = (a) => open.some((o) => version(o) === version(a));
+    const old = seen.filter((a, i) => !waits(a) && seen.findLastIndex((o) => o.approvalId === a.approvalId) === i);
+    seen.push(...open.filter((o) => !seen.some((a) => version(a) === version(o))));
+    return old;
+  };
   let status = '';
   const show = (s) => {
     if (status && s.status !== status) say(sessionWords[s.status] ?? s.status);
@@ -35,6 +44,11 @@ export async function planView(main, id, signal) {
         hurry();
         again();
       }))),
+      ...gone(s.approvals).flatMap((a, i, all) => {
+        const renewed = s.approvals.length > 0 || i < all.length - 1;
+        const words = leftWords({ ...a, renewed });
+        return words ? kept(`left ${a.approvalId}`, renewed, () => words) : [];
+      }),
       kept('tasks', [s.tasks, s.log], () => tasks(s)),
       kept('changes', [s.changes, s.tasks.length], () => changes(s)),
       kept('grants', [s.status, s.grants], () => grants(s, path, again, error)),

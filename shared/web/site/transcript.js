@@ -24,6 +24,7 @@ const recent = 5; // runs of a conversation whose actions are shown
  * @property {(err: Error|null, again?: () => void) => void} failed loading failed, or starts again
  * @property {() => Element} empty what is shown while there are no messages
  * @property {(words: string) => void} [use] uses an example in an answer
+ * @property {(words: string) => void} [add] adds words to the input that were typed elsewhere and not sent
  */
 
 export class Transcript {
@@ -48,6 +49,10 @@ export class Transcript {
     this.how = how;
     signal.addEventListener('abort', () => this.#lives.forEach((l) => l.stop()));
     this.#stay(signal);
+    this.node.addEventListener('countersign:words', (e) => {
+      e.preventDefault();
+      this.on.add?.(/** @type {CustomEvent} */ (e).detail);
+    });
     window.addEventListener('countersign:begun', (e) => this.#begun(/** @type {CustomEvent} */ (e)), { signal });
   }
 

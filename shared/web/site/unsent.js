@@ -13,9 +13,6 @@ const asShown = 'They change nothing: what you confirm is done exactly as the ca
 
 const quoted = (words) => words.map((w) => `“${w.length > 300 ? `${w.slice(0, 300)}…` : w}”`).join(' and ');
 
-/** unsaid names the words that a card was not able to send. @param {string[]} words */
-export const unsaid = (words) => (words.length ? ` Your words were not sent: ${quoted(words)}.` : '');
-
 /**
  * passOver asks the user whether a decision may ignore their words. Without words it does not ask.
  * @param {string} decision @param {string[]} words @param {boolean} [changes] whether it drops changes to the card's
@@ -31,7 +28,7 @@ export async function passOver(decision, words, changes) {
     `You wrote ${said}. ${effects[decision] ?? asShown}`, yes[decision] ?? 'Confirm as shown', 'Go back');
 }
 
-const underway = new Set(); // slots whose words were sent, and not answered yet
+const sent = new Set(); // slots whose words were sent, and not answered yet
 
 /** Typed is a field whose words survive a reload, until they are sent or dropped. */
 export class Typed {
@@ -39,7 +36,7 @@ export class Typed {
   constructor(box, slot) {
     this.box = box;
     this.slot = slot;
-    if (!underway.has(slot)) box.value = drafts.get(slot) ?? '';
+    if (!sent.has(slot)) this.restore();
     box.addEventListener('input', () => drafts.set(slot, box.value));
   }
 
@@ -52,12 +49,17 @@ export class Typed {
    * @template T @param {Promise<T>} answer @returns {Promise<T>}
    */
   async sent(answer) {
-    underway.add(this.slot);
+    sent.add(this.slot);
     try {
       return await answer;
     } finally {
-      underway.delete(this.slot);
+      sent.delete(this.slot);
     }
+  }
+
+  /** restore shows the words that are stored. */
+  restore() {
+    this.box.value = drafts.get(this.slot) ?? '';
   }
 
   /** forget drops the words, but not others that were typed into a later card. */
@@ -67,10 +69,17 @@ export class Typed {
   }
 }
 
-const slotOf = (approvalId) => `comment-${approvalId}`;
+/** version identifies the exact content of a card. @param {any} a an approval as the API returns it */
+export const version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
+
+/** commentSlot stores the comment on a card. @param {string} approvalId */
+export const commentSlot = (approvalId) => `comment-${approvalId}`;
+
+/** underway reports whether a decision on a card was sent, and not answered yet. @param {any} a an approval */
+export const underway = (a) => sent.has(commentSlot(a.approvalId)) || sent.has(`refine-${a.runId}`);
 
 /** commentOn returns the comment that was typed beside a card, and not sent. @param {string} approvalId */
-export const commentOn = (approvalId) => String(drafts.get(slotOf(approvalId)) ?? '').trim();
+export const commentOn = (approvalId) => String(drafts.get(commentSlot(approvalId)) ?? '').trim();
 
 /**
  * commentBox makes a card's field for a comment. It is open if it has one.
@@ -78,7 +87,7 @@ export const commentOn = (approvalId) => String(drafts.get(slotOf(approvalId)) ?
  */
 export function commentBox(a) {
   const box = /** @type {HTMLInputElement} */ (el('input', { type: 'text', maxlength: 2000, autocomplete: 'off' }));
-  const typed = new Typed(box, slotOf(a.approvalId));
+  const typed = new Typed(box, commentSlot(a.approvalId));
   const node = el('details', { class: 'comment', open: typed.words !== '' }, el('summary', {}, 'Add a comment'),
     el('label', {}, 'Comment', box));
   return { typed, node };

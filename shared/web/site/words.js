@@ -134,8 +134,8 @@ export const given = { cancelled: 'Cancelled.', expired: 'Expired: it was not ap
 const refused = { undo: 'Undone', take_back: 'Withdrawn in the chat' };
 
 // clock returns a time as text, without the elements of time.js, which pages without a clock do not load.
-const clock = (/** @type {string} */ iso) =>
-  new Date(iso).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const clock = (/** @type {string} */ iso) => new Date(iso).toLocaleString(undefined, { day: 'numeric', month: 'short',
+  hour: 'numeric', minute: '2-digit', timeZoneName: 'short' });
 
 /**
  * actionState returns the state of an action: a kind for its colour, and words.
@@ -146,7 +146,9 @@ export function actionState(a) {
   if (a.executionStatus === 'unknown' && a.kind === 'review' && !a.decision) {
     return { kind: 'review', words: 'Was it done? Please check' };
   }
-  if (lasts(a.notBefore)) return { kind: 'work', words: `Waits until ${clock(a.notBefore)}` };
+  if (lasts(a.notBefore)) {
+    return { kind: 'work', words: `Waits until ${clock(a.notBefore)}: its service asked for a pause` };
+  }
   switch (a.status) {
     case 'planned': return { kind: 'plan', words: 'Planned' };
     case 'awaiting_confirmation': if (a.decision && lasts(a.heldUntil)) return { kind: 'work', words: 'Approved' };

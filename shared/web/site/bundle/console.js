@@ -291,7 +291,7 @@ async function* lines(res, signal) {
       if (done) return;
       const parts3 = (rest2 + value).split("\n");
       rest2 = bound(parts3.pop() ?? "");
-      for (const part3 of parts3) if (part3.trim()) yield JSON.parse(part3);
+      for (const part4 of parts3) if (part4.trim()) yield JSON.parse(part4);
     }
   } finally {
     reader.cancel().catch(() => {
@@ -711,10 +711,10 @@ var AuditFilter = class {
   #typing = 0;
   node;
   /** @param {() => void} changed */
-  constructor(changed4) {
+  constructor(changed5) {
     const now2 = () => {
       clearTimeout(this.#typing);
-      changed4();
+      changed5();
     };
     this.node = el(
       "form",
@@ -734,7 +734,7 @@ var AuditFilter = class {
     );
     this.#words.addEventListener("input", () => {
       clearTimeout(this.#typing);
-      this.#typing = window.setTimeout(changed4, 250);
+      this.#typing = window.setTimeout(changed5, 250);
     });
     for (const field3 of [this.#state, this.#from, this.#to]) field3.addEventListener("change", now2);
   }
@@ -905,12 +905,20 @@ var unmet = {
 };
 var given = { cancelled: "Cancelled.", expired: "Expired: it was not approved in time." };
 var refused = { undo: "Undone", take_back: "Withdrawn in the chat" };
-var clock2 = (iso) => new Date(iso).toLocaleString(void 0, { dateStyle: "medium", timeStyle: "short" });
+var clock2 = (iso) => new Date(iso).toLocaleString(void 0, {
+  day: "numeric",
+  month: "short",
+  hour: "numeric",
+  minute: "2-digit",
+  timeZoneName: "short"
+});
 function actionState(a) {
   if (a.executionStatus === "unknown" && a.kind === "review" && !a.decision) {
     return { kind: "review", words: "Was it done? Please check" };
   }
-  if (lasts(a.notBefore)) return { kind: "work", words: `Waits until ${clock2(a.notBefore)}` };
+  if (lasts(a.notBefore)) {
+    return { kind: "work", words: `Waits until ${clock2(a.notBefore)}: its service asked for a pause` };
+  }
   switch (a.status) {
     case "planned":
       return { kind: "plan", words: "Planned" };
@@ -941,7 +949,7 @@ var decisions = {
   start_new: "It was not done: ask me again"
 };
 var reaching = ["to", "cc", "bcc", "attendees", "addAttendees", "removeAttendees", "organizer"];
-var reached = (args) => [...new Set([args?.before?.event, args?.invitation, args].flatMap((part3) => reaching.flatMap((name) => part3?.[name] ?? [])))].filter((address2) => typeof address2 === "string");
+var reached = (args) => [...new Set([args?.before?.event, args?.invitation, args].flatMap((part4) => reaching.flatMap((name) => part4?.[name] ?? [])))].filter((address2) => typeof address2 === "string");
 function aboutOf({ to = [], more: more2, what, where }) {
   return [[...to, ...more2 ? [`${more2} more`] : []].join(", "), what, where && `(${where})`].filter(Boolean).join(" · ");
 }
@@ -2045,11 +2053,11 @@ var Attached = class {
    * @param {Element} place takes the drops: everything, if the page has only one input
    * @param {() => void} changed called after the user has added or removed a file
    */
-  constructor(slot3, signal, failed, place = document.body, changed4 = () => {
+  constructor(slot3, signal, failed, place = document.body, changed5 = () => {
   }) {
     this.slot = slot3;
     this.failed = failed;
-    this.changed = changed4;
+    this.changed = changed5;
     this.open.append(icon("clip"));
     const mark3 = (is) => place.classList.toggle("dropping", is);
     const drop2 = (e) => {
@@ -2184,6 +2192,168 @@ function withExamples(text2, known6) {
   const named5 = lines3.filter((l) => l.startsWith("- ") && known6.includes(l.slice(2)));
   return [lines3.filter((l) => !named5.includes(l)).join("\n"), named5.map((l) => l.slice(2))];
 }
+
+// site/unsent.js
+var titles = { reject: "Reject without this change?", refine: "Ask without this comment?" };
+var yes = { reject: "Reject", refine: "Ask for another plan" };
+var effects = {
+  reject: "These words are dropped. To send them, go back and ask for another plan.",
+  refine: "The comment is dropped. To send it, go back and add it to what should be different."
+};
+var asShown = "They change nothing: what you confirm is done exactly as the card shows it.";
+var quoted = (words3) => words3.map((w) => `“${w.length > 300 ? `${w.slice(0, 300)}…` : w}”`).join(" and ");
+async function passOver(decision, words3, changes3) {
+  if (changes3) return confirm("Ask without your changes?", "You changed fields of this plan. The changes are dropped. To keep them, go back and approve them, or say them in words." + (words3.length ? ` The comment ${quoted(words3)} is dropped too.` : ""), yes.refine, "Go back");
+  if (!words3.length) return true;
+  const said3 = quoted(words3);
+  return confirm(
+    titles[decision] ?? "Confirm without this change?",
+    `You wrote ${said3}. ${effects[decision] ?? asShown}`,
+    yes[decision] ?? "Confirm as shown",
+    "Go back"
+  );
+}
+var sent = /* @__PURE__ */ new Set();
+var Typed = class {
+  /** @param {HTMLInputElement|HTMLTextAreaElement} box @param {string} slot stores the words */
+  constructor(box, slot3) {
+    this.box = box;
+    this.slot = slot3;
+    if (!sent.has(slot3)) this.restore();
+    box.addEventListener("input", () => drafts.set(slot3, box.value));
+  }
+  get words() {
+    return this.box.value.trim();
+  }
+  /**
+   * sent keeps the words out of a later card with the same slot, which can be shown before the answer is here.
+   * @template T @param {Promise<T>} answer @returns {Promise<T>}
+   */
+  async sent(answer2) {
+    sent.add(this.slot);
+    try {
+      return await answer2;
+    } finally {
+      sent.delete(this.slot);
+    }
+  }
+  /** restore shows the words that are stored. */
+  restore() {
+    this.box.value = drafts.get(this.slot) ?? "";
+  }
+  /** forget drops the words, but not others that were typed into a later card. */
+  forget() {
+    if (drafts.get(this.slot) === this.box.value) drafts.set(this.slot, void 0);
+    this.box.value = "";
+  }
+};
+var version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
+var commentSlot = (approvalId) => `comment-${approvalId}`;
+var underway = (a) => sent.has(commentSlot(a.approvalId)) || sent.has(`refine-${a.runId}`);
+var commentOn = (approvalId) => String(drafts.get(commentSlot(approvalId)) ?? "").trim();
+function commentBox(a) {
+  const box = (
+    /** @type {HTMLInputElement} */
+    el("input", { type: "text", maxlength: 2e3, autocomplete: "off" })
+  );
+  const typed = new Typed(box, commentSlot(a.approvalId));
+  const node = el(
+    "details",
+    { class: "comment", open: typed.words !== "" },
+    el("summary", {}, "Add a comment"),
+    el("label", {}, "Comment", box)
+  );
+  return { typed, node };
+}
+
+// site/left.js
+var plain = (v) => typeof v === "string" ? v : Array.isArray(v) && v.every((x) => typeof x === "string") ? v.join(", ") : JSON.stringify(v);
+function changed2(a, args = a.args) {
+  const now2 = edits.get(version(a));
+  if (!now2 || !args) return [];
+  return Object.keys(now2).filter((k) => JSON.stringify(now2[k]) !== JSON.stringify(args[k])).map((k) => [argument(a.tool, k, a.preview), plain(now2[k])]);
+}
+var slots = (a) => [
+  a.approvalId && commentSlot(a.approvalId),
+  a.kind === "plan" && !a.renewed && `refine-${a.runId}`
+].filter(Boolean);
+var typedInto = (a) => [
+  ...slots(a).map((s) => drafts.get(s)),
+  edits.get(`answer-${a.actionId}`),
+  ...changed2(a).map((c) => c.join(": "))
+].map((w) => String(w ?? "").trim()).filter(Boolean);
+function forget2(a) {
+  for (const s of slots(a)) drafts.set(s, void 0);
+  for (const name of [version(a), `answer-${a.actionId}`]) edits.set(name, void 0);
+}
+function putBack({ version: version2, body }) {
+  drafts.set(commentSlot(body.approvalId), body.comment);
+  edits.set(version2, body.editedArgs);
+}
+function leftWords(a) {
+  if (!typedInto(a).length) return void 0;
+  const node = (
+    /** @type {LeftWords} */
+    el("left-words", {
+      class: "left-words",
+      role: "group",
+      "aria-label": "Words that were not sent",
+      hidden: true
+    })
+  );
+  node.of = a;
+  return node;
+}
+var LeftWords = class extends HTMLElement {
+  /** @type {AbortController|undefined} */
+  #gone;
+  /** @type {any} */
+  of;
+  connectedCallback() {
+    this.#gone = new AbortController();
+    onPending(() => this.#show(), this.#gone.signal);
+  }
+  disconnectedCallback() {
+    this.#gone?.abort();
+  }
+  #show() {
+    const words3 = typedInto(this.of);
+    const none2 = !words3.length || underway(this.of);
+    if (this.hidden && !none2) say("What you typed into this card was not sent.");
+    this.hidden = none2;
+    const text2 = words3.join("\n");
+    if (none2 || this.dataset.text === text2) return;
+    this.dataset.text = text2;
+    const use = this.of.kind !== "plan" && (this.of.threadId || this.closest(".messages"));
+    this.replaceChildren(
+      el("p", {}, "This no longer waits. What you typed into it was not sent:"),
+      el("q", {}, text2),
+      el(
+        "div",
+        { class: "buttons" },
+        use && button("Put it into a message", () => this.#use(text2), "small"),
+        copy(text2, "what you typed"),
+        button("Discard", () => this.#drop(), "small")
+      )
+    );
+  }
+  #drop() {
+    forget2(this.of);
+    this.hidden = true;
+  }
+  // use offers the words to the conversation around this element, or else goes to the card's conversation with them.
+  #use(text2) {
+    const { threadId } = this.of;
+    const words3 = new CustomEvent("countersign:words", { bubbles: true, cancelable: true, detail: text2 });
+    if (this.dispatchEvent(words3)) {
+      drafts.set(threadId, joined(drafts.get(threadId), text2));
+      location.hash = `#/t/${threadId}`;
+    }
+    this.#drop();
+  }
+};
+customElements.define("left-words", LeftWords);
+var joined = (draft, words3) => [draft?.trim(), words3].filter(Boolean).join("\n");
 
 // site/threads.js
 var all2 = [];
@@ -2441,7 +2611,7 @@ function chips(id3, name, value, label2) {
   );
   const list2 = el("ul", { class: "chips", "aria-label": `${label2}: addresses` });
   const node = el("div", { class: "chip-field" }, list2, box);
-  const changed4 = () => node.dispatchEvent(new Event("input", { bubbles: true }));
+  const changed5 = () => node.dispatchEvent(new Event("input", { bubbles: true }));
   const draw = (some) => list2.append(...some.map((address2) => el(
     "li",
     { class: "address" },
@@ -2453,7 +2623,7 @@ function chips(id3, name, value, label2) {
     all3 = all3.filter((a) => a !== address2);
     box.focus();
     say(`${address2} is removed.`);
-    changed4();
+    changed5();
   };
   const take2 = () => {
     const typed = addresses(box.value);
@@ -2461,7 +2631,7 @@ function chips(id3, name, value, label2) {
     const more2 = [...new Set(typed)].filter((a) => !all3.includes(a));
     all3 = [...all3, ...more2];
     draw(more2);
-    if (typed.length) changed4();
+    if (typed.length) changed5();
   };
   box.addEventListener("keydown", (e) => {
     if (e.isComposing) return;
@@ -2805,10 +2975,14 @@ var Editor = class {
       this.wrong(err);
     }
   }
+  /** unread reports whether what was typed cannot be parsed yet, so it is not kept. */
+  unread = false;
   #keep() {
     try {
       this.on.keep(this.#current());
+      this.unread = false;
     } catch {
+      this.unread = true;
     }
   }
   #right(one2) {
@@ -2820,7 +2994,7 @@ var Editor = class {
   }
   /** wrong shows an error at its field if it has one here. @param {any} err */
   wrong(err) {
-    const [name, part3] = String(err.field ?? "").replace(/^editedArgs\/?/, "").split("/");
+    const [name, part4] = String(err.field ?? "").replace(/^editedArgs\/?/, "").split("/");
     const one2 = this.#rows.hidden ? void 0 : this.#fields.find((f) => f.name === name);
     if (!one2) return trouble(this.#error, err);
     trouble(
@@ -2829,7 +3003,7 @@ var Editor = class {
       new Error(sentence(err.message))
     );
     one2.box.setAttribute("aria-invalid", "true");
-    if (part3) one2.mark?.(Number(part3));
+    if (part4) one2.mark?.(Number(part4));
     one2.box.focus();
   }
 };
@@ -2969,7 +3143,9 @@ function opened2() {
   for (const [id3, { title: title2, expiresAt }] of Object.entries(outbox.all())) {
     const over4 = now() - Date.parse(expiresAt);
     if (over4 < (unsent(id3) ? 0 : week)) continue;
-    if (unsent(id3)) late.push(`Your decision on “${title2}” was not sent before it expired. Nothing was done.`);
+    const kept = unsent(id3);
+    if (kept) late.push(`Your decision on “${title2}” was not sent before it expired. Nothing was done.`);
+    if (kept) putBack(kept);
     drop(id3);
   }
   const waiting4 = own().map((id3) => {
@@ -3020,6 +3196,7 @@ async function send(approvalId) {
   }
   if (user.get()?.uid !== uid) return true;
   drop(body.approvalId);
+  if (refused3) putBack(kept);
   if (refused3) told2(`Your decision on “${title2}” was refused: ${refused3.message}`);
   else (earlier.has(approvalId) ? told2 : say)(`Sent: your decision on “${title2}”.`);
   shown.get(body.approvalId)?.(run, refused3);
@@ -3036,81 +3213,13 @@ function listen(refused3) {
   window.addEventListener("online", flush);
 }
 
-// site/unsent.js
-var titles = { reject: "Reject without this change?", refine: "Ask without this comment?" };
-var yes = { reject: "Reject", refine: "Ask for another plan" };
-var effects = {
-  reject: "These words are dropped. To send them, go back and ask for another plan.",
-  refine: "The comment is dropped. To send it, go back and add it to what should be different."
-};
-var asShown = "They change nothing: what you confirm is done exactly as the card shows it.";
-var quoted = (words3) => words3.map((w) => `“${w.length > 300 ? `${w.slice(0, 300)}…` : w}”`).join(" and ");
-var unsaid2 = (words3) => words3.length ? ` Your words were not sent: ${quoted(words3)}.` : "";
-async function passOver(decision, words3, changes3) {
-  if (changes3) return confirm("Ask without your changes?", "You changed fields of this plan. The changes are dropped. To keep them, go back and approve them, or say them in words." + (words3.length ? ` The comment ${quoted(words3)} is dropped too.` : ""), yes.refine, "Go back");
-  if (!words3.length) return true;
-  const said3 = quoted(words3);
-  return confirm(
-    titles[decision] ?? "Confirm without this change?",
-    `You wrote ${said3}. ${effects[decision] ?? asShown}`,
-    yes[decision] ?? "Confirm as shown",
-    "Go back"
-  );
-}
-var underway = /* @__PURE__ */ new Set();
-var Typed = class {
-  /** @param {HTMLInputElement|HTMLTextAreaElement} box @param {string} slot stores the words */
-  constructor(box, slot3) {
-    this.box = box;
-    this.slot = slot3;
-    if (!underway.has(slot3)) box.value = drafts.get(slot3) ?? "";
-    box.addEventListener("input", () => drafts.set(slot3, box.value));
-  }
-  get words() {
-    return this.box.value.trim();
-  }
-  /**
-   * sent keeps the words out of a later card with the same slot, which can be shown before the answer is here.
-   * @template T @param {Promise<T>} answer @returns {Promise<T>}
-   */
-  async sent(answer2) {
-    underway.add(this.slot);
-    try {
-      return await answer2;
-    } finally {
-      underway.delete(this.slot);
-    }
-  }
-  /** forget drops the words, but not others that were typed into a later card. */
-  forget() {
-    if (drafts.get(this.slot) === this.box.value) drafts.set(this.slot, void 0);
-    this.box.value = "";
-  }
-};
-var slotOf = (approvalId) => `comment-${approvalId}`;
-var commentOn = (approvalId) => String(drafts.get(slotOf(approvalId)) ?? "").trim();
-function commentBox(a) {
-  const box = (
-    /** @type {HTMLInputElement} */
-    el("input", { type: "text", maxlength: 2e3, autocomplete: "off" })
-  );
-  const typed = new Typed(box, slotOf(a.approvalId));
-  const node = el(
-    "details",
-    { class: "comment", open: typed.words !== "" },
-    el("summary", {}, "Add a comment"),
-    el("label", {}, "Comment", box)
-  );
-  return { typed, node };
-}
-
 // site/plancard.js
 var granted = "Allowed by this approval";
-var changed2 = /^Change(?:, (.+ before))?$/;
+var changed3 = /^Change(?:, (.+ before))?$/;
 var edited = /^(Task|Question|Assumption) \d/;
 var fixed = ["id", "version", "tool", "target", "until"];
 function change(f) {
-  const before = f.label.match(changed2)?.[1];
+  const before = f.label.match(changed3)?.[1];
   if (!before) return el("li", {}, f.value);
   return el("li", { class: "quiet before" }, `${sentence(before)}: `, el("del", {}, f.value));
 }
@@ -3208,11 +3317,11 @@ var PlanParts = class {
   }
   /** lines returns the fields of the card, without the changes. */
   get lines() {
-    return this.#fields.filter((f) => !changed2.test(f.label));
+    return this.#fields.filter((f) => !changed3.test(f.label));
   }
   /** changes shows the differences from the previous plan, or returns undefined for the first plan. */
   get changes() {
-    const all3 = this.#fields.filter((f) => changed2.test(f.label));
+    const all3 = this.#fields.filter((f) => changed3.test(f.label));
     return all3.length ? el(
       "section",
       { class: "plan-changes", "aria-label": "Changed since the previous plan" },
@@ -3297,7 +3406,7 @@ function showUnsent(kept, { buttons, parts: parts3, chip, error, taken, back }) 
   const before = chip.textContent;
   const over4 = () => {
     line4.remove();
-    for (const part3 of parts3) if (part3) part3.hidden = false;
+    for (const part4 of parts3) if (part4) part4.hidden = false;
     chip.textContent = before;
   };
   const undo2 = button("Undo", async () => {
@@ -3313,7 +3422,7 @@ function showUnsent(kept, { buttons, parts: parts3, chip, error, taken, back }) 
     el("p", {}, `${decisionWords(body.decision)}, and waiting to be sent. This will be sent when the server can be reached.`),
     undo2
   );
-  for (const part3 of parts3) if (part3) part3.hidden = true;
+  for (const part4 of parts3) if (part4) part4.hidden = true;
   chip.textContent = "Waiting to be sent";
   trouble(error);
   buttons.before(line4);
@@ -3345,7 +3454,6 @@ function unsentRow(approvalId) {
 }
 
 // site/card.js
-var version = (a) => `${a.approvalId}.${String(a.argsHash).slice(0, 16)}`;
 function card(a, done, wait = 0) {
   a = { ...a, preview: inWords(a.preview) };
   const review = a.kind === "review";
@@ -3432,14 +3540,15 @@ function card(a, done, wait = 0) {
   );
   measured(node, buttons);
   function lapsed() {
-    for (const part3 of [buttons, form3, plan?.every, plan?.other, comment.node]) part3?.remove();
+    for (const part4 of [buttons, form3, plan?.every, plan?.other, comment.node]) part4?.remove();
     node.classList.replace("wait", "lapsed");
     chip.textContent = "Expired";
-    const late = unsent(a.approvalId) && "This expired before your decision could be sent. Nothing was done.";
+    const late = unsent(a.approvalId);
+    if (late) putBack(late);
     drop(a.approvalId);
     body.querySelector(".unsent")?.remove();
-    const words3 = unsaid2(passed("approve_once"));
-    trouble(error, new Error(`${late || "This has expired. Nothing was done."}${words3}`));
+    trouble(error, new Error(late ? "This expired before your decision could be sent. Nothing was done." : "This has expired. Nothing was done."));
+    error.after(leftWords(a) ?? "");
     say(`Expired, nothing was done: ${title2}.`);
     changed();
   }
@@ -3469,7 +3578,11 @@ function card(a, done, wait = 0) {
     };
     const filed = decision === "refine" && plan?.hasFiles && plan;
     try {
-      const answer2 = busy(node.querySelectorAll("button, input, textarea"), used, () => filed ? filed.refine(comments) : patient(wait, (w) => call("POST", "/api/agent/approvals/resolve", { body: body2, wait: w })));
+      const answer2 = comment.typed.sent(busy(
+        node.querySelectorAll("button, input, textarea"),
+        used,
+        () => filed ? filed.refine(comments) : patient(wait, (w) => call("POST", "/api/agent/approvals/resolve", { body: body2, wait: w }))
+      ));
       taken(await (decision === "refine" ? plan?.asked(answer2) : answer2), body2);
       changed();
     } catch (err) {
@@ -3494,7 +3607,11 @@ function card(a, done, wait = 0) {
   }
   function waits(kept2) {
     leaveEdit();
-    const back = () => edits.set(version(a), kept2.body.editedArgs);
+    comment.typed.forget();
+    const back = () => {
+      putBack(kept2);
+      comment.typed.restore();
+    };
     showUnsent(kept2, { buttons, parts: [buttons, plan?.every, plan?.other, comment.node], chip, error, taken, back });
   }
   const passed = (decision, rejects = []) => [
@@ -3523,9 +3640,20 @@ function card(a, done, wait = 0) {
       as(false);
       buttons.querySelector("[data-decision=approve_with_edits]")?.focus();
     };
-    editing = new Editor(plan?.approval ?? a, edits.get(version(a)) ?? (plan ?? list2)?.args ?? a.args, {
+    const back = async () => {
+      const names2 = changed2(a, shownArgs).map(([name]) => name);
+      const what = names2.length ? `You changed ${new Intl.ListFormat("en").format(names2)}.` : "You changed this card.";
+      if (!names2.length && !editing?.unread || await confirm(
+        "Drop your changes?",
+        `${what} The card goes back to what it showed before.`,
+        "Drop changes",
+        "Keep editing"
+      )) close();
+    };
+    const shownArgs = (plan ?? list2)?.args ?? a.args;
+    editing = new Editor(plan?.approval ?? a, edits.get(version(a)) ?? shownArgs, {
       send: (args, used) => void (still() && decide2("approve_with_edits", used, args)),
-      close,
+      close: back,
       keep: (args) => edits.set(version(a), args)
     });
     form3.replaceChildren(editing.node);
@@ -3564,6 +3692,8 @@ function card(a, done, wait = 0) {
   else if (edits.get(version(a))) edit();
   if (kept && kept.version !== version(a)) {
     drop(a.approvalId);
+    putBack(kept);
+    comment.typed.restore();
     trouble(error, new Error("This has changed since you decided while offline. That decision was not sent."));
   }
   return node;
@@ -3688,7 +3818,7 @@ function heldRow(a, approval, done, begins) {
 }
 
 // site/printed.js
-var plain = (text2) => text2.replaceAll("\r\n", "\n").replace(
+var plain2 = (text2) => text2.replaceAll("\r\n", "\n").replace(
   /[^\P{C}\t\n]|[\u2028\u2029]/gu,
   (c) => `[U+${/** @type {number} */
   c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}]`
@@ -3787,7 +3917,7 @@ function question(runId, asked2, done) {
       el("h2", {}, "The agent asks"),
       el("span", { class: "chip" }, "Needs your decision")
     ),
-    el("p", { class: "text" }, plain(String(asked2.args?.question ?? ""))),
+    el("p", { class: "text" }, plain2(String(asked2.args?.question ?? ""))),
     el(
       "form",
       { class: "form", onsubmit: send2 },
@@ -3855,7 +3985,7 @@ var Step = class {
   #put(text2) {
     const atEnd2 = this.#output.scrollHeight - this.#output.scrollTop - this.#output.clientHeight < 24;
     this.#output.hidden = !text2;
-    this.#output.textContent = plain(text2);
+    this.#output.textContent = plain2(text2);
     if (atEnd2) this.#output.scrollTop = this.#output.scrollHeight;
   }
   #finish(step3) {
@@ -3871,7 +4001,7 @@ var Step = class {
   // several lines is not offered, because each line end would run a part of it.
   #offer(output) {
     const { command: command2 } = this.action.step;
-    const again2 = command2 && !this.action.step.commands && plain(command2) === command2 && !/[\n\t]/.test(command2);
+    const again2 = command2 && !this.action.step.commands && plain2(command2) === command2 && !/[\n\t]/.test(command2);
     const all3 = [
       output && this.#search,
       output && copy(output, "the output"),
@@ -3911,7 +4041,7 @@ var Step = class {
     const text2 = this.#output.textContent ?? "";
     const exactly2 = new RegExp(`(${words3.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")})`, "gi");
     const parts3 = words3 ? text2.split(exactly2) : [text2];
-    this.#output.replaceChildren(...parts3.map((part3, i) => i % 2 ? el("mark", {}, part3) : part3));
+    this.#output.replaceChildren(...parts3.map((part4, i) => i % 2 ? el("mark", {}, part4) : part4));
     this.#output.querySelector("mark")?.scrollIntoView({ block: "nearest" });
     if (words3) say(`${(parts3.length - 1) / 2} found`);
   }
@@ -3946,7 +4076,7 @@ function command(step3, a, state2) {
   const facts2 = [
     step3.timedOut && "ended at its time limit",
     step3.durationMs !== void 0 && took(step3.durationMs),
-    step3.cwd && `in ${plain(step3.cwd)}`
+    step3.cwd && `in ${plain2(step3.cwd)}`
   ];
   return [
     el(
@@ -3968,7 +4098,7 @@ function command(step3, a, state2) {
       "p",
       { class: "reasoning" },
       el("span", { class: "unseen" }, "The assistant says: "),
-      plain(step3.reasoning)
+      plain2(step3.reasoning)
     ),
     step3.commands ? el("ol", { class: "step-list" }, ...step3.commands.map((one2) => el("li", {}, line2(one2), outcome(one2)))) : step3.command && line2(step3),
     step3.file && transferred(step3.file),
@@ -3981,12 +4111,12 @@ var line2 = (step3) => el(
   "p",
   { class: "command" },
   el("span", { class: "dollar", "aria-hidden": "true" }, "$ "),
-  el("code", {}, plain(step3.command))
+  el("code", {}, plain2(step3.command))
 );
 var transferred = ({ path: path4, size = 0, sha256 }) => el(
   "p",
   {},
-  el("code", {}, plain(path4)),
+  el("code", {}, plain2(path4)),
   sha256 && ` · ${sized(size)}`,
   sha256 && el("br"),
   sha256 && el("code", { title: "SHA-256" }, sha256)
@@ -4001,7 +4131,7 @@ function outcome({ kind, exitCode, timedOut }) {
   );
 }
 function leftBehind({ leftBehind: n, ended = [] }) {
-  const which = ended.length ? ` (${plain(ended.join(", "))}${n > ended.length ? ", …" : ""})` : "";
+  const which = ended.length ? ` (${plain2(ended.join(", "))}${n > ended.length ? ", …" : ""})` : "";
   return n === 1 ? `It left a process running${which}, which was ended.` : `It left ${n} processes running${which}, which were ended.`;
 }
 var complete = (step3) => [el(
@@ -4009,7 +4139,7 @@ var complete = (step3) => [el(
   { class: "done-words" },
   el("span", { class: "star", "aria-hidden": "true" }, "✦ "),
   el("span", { class: "unseen" }, "Done: "),
-  plain(step3.output ?? step3.reasoning ?? "")
+  plain2(step3.output ?? step3.reasoning ?? "")
 )];
 var end = (stopped, why) => el(
   "article",
@@ -4038,6 +4168,11 @@ var Actions = class {
     const waits = approval && (state2.kind === "wait" || state2.kind === "review") && approval.approvalId === a.approvalId;
     if (waits) return [this.#kept(version(approval), () => card(approval, this.decided))];
     if (asks) return [this.#kept(`${a.actionId} asks`, () => question(runId, asks, this.decided))];
+    const of = { approvalId: a.approvalId, ...approval, runId, actionId: a.actionId };
+    return [...this.#rows(runId, a, approval, state2), ...this.#left(of)];
+  }
+  // rows returns the nodes of an action that does not wait for its user.
+  #rows(runId, a, approval, state2) {
     if (a.step) return [this.#step(runId, a).node];
     if (a.status === "awaiting_confirmation" && a.decision && lasts(a.heldUntil)) {
       return [this.#kept(`${a.actionId} held ${a.heldUntil}`, () => heldRow(a, approval, this.decided))];
@@ -4045,6 +4180,15 @@ var Actions = class {
     const row5 = this.#kept(`${a.actionId} ${state2.words} ${a.message ?? ""}`, () => line3(a, state2, approval, runId));
     const output = this.#outputs.get(a.actionId)?.node;
     return output ? [row5, output] : [row5];
+  }
+  // left returns what was typed into the card of an action that was decided elsewhere.
+  #left(of) {
+    const key3 = `${of.actionId} left ${of.approvalId ?? ""}`;
+    if (!this.#cards.has(key3) && !typedInto(of).length) return [];
+    return [this.#kept(key3, () => (
+      /** @type {HTMLElement} */
+      leftWords(of)
+    ))];
   }
   #kept(key3, make) {
     if (!this.#cards.has(key3)) this.#cards.set(key3, make());
@@ -4112,7 +4256,7 @@ function printer() {
     node,
     print(offset, bytes) {
       const atEnd2 = node.scrollHeight - node.scrollTop - node.clientHeight < 24;
-      node.textContent = plain(printed.add(offset, bytes));
+      node.textContent = plain2(printed.add(offset, bytes));
       if (atEnd2) node.scrollTop = node.scrollHeight;
     }
   };
@@ -4454,6 +4598,13 @@ var Transcript = class {
     this.how = how;
     signal.addEventListener("abort", () => this.#lives.forEach((l) => l.stop()));
     this.#stay(signal);
+    this.node.addEventListener("countersign:words", (e) => {
+      e.preventDefault();
+      this.on.add?.(
+        /** @type {CustomEvent} */
+        e.detail
+      );
+    });
     window.addEventListener("countersign:begun", (e) => this.#begun(
       /** @type {CustomEvent} */
       e
@@ -4753,6 +4904,7 @@ var Conversation = class {
       empty: () => this.#empty(),
       again: (prompt, safe, of) => this.#again(prompt, safe, of),
       use: (words3) => this.#use(words3),
+      add: (words3) => this.#use(joined(this.#prompt.value, words3)),
       followed: (run) => this.#followed(run),
       failed: (err, again2) => {
         if (err?.status === 404) return this.#unknown();
@@ -5237,13 +5389,14 @@ async function inbox(main, signal) {
   const offers = deployed("allowlist") ? [offer(error), offer2(error)] : [];
   main.replaceChildren(heading("Waiting for you"), error, holds2, kept, list2, none2, more2, ...offers);
   const cards2 = /* @__PURE__ */ new Map();
+  const approvals = /* @__PURE__ */ new Map();
   const rows = /* @__PURE__ */ new Map();
   const lives = /* @__PURE__ */ new Map();
   signal.addEventListener("abort", () => lives.forEach((l) => l.stop()));
   const decided2 = (a, run, line4) => {
     const known6 = lives.get(run.runId);
-    const approvals = [a, ...run.approvals ?? []];
-    const live = known6 ?? new Live({ run: { ...run, approvals } });
+    const shown4 = [a, ...run.approvals ?? []];
+    const live = known6 ?? new Live({ run: { ...run, approvals: shown4 } });
     if (line4) live.node.append(line4);
     if (known6) return;
     lives.set(run.runId, live);
@@ -5258,10 +5411,13 @@ async function inbox(main, signal) {
   onPending((known6) => {
     trouble(error, known6.error, () => changed());
     const shown4 = known6.approvals.filter((a) => !lives.has(a.runId));
-    for (const a of shown4) if (!cards2.has(version(a))) cards2.set(
-      version(a),
-      el("li", {}, card(a, (run, line4) => decided2(a, run, line4), 5))
-    );
+    for (const a of shown4.filter((one2) => !cards2.has(version(one2)))) {
+      approvals.set(version(a), a);
+      cards2.set(version(a), el("li", {}, card(a, (run, line4) => decided2(a, run, line4), 5)));
+    }
+    for (const a of approvals.values()) {
+      if (!shown4.some((s) => version(s) === version(a)) && !lives.has(a.runId)) part(cards2.get(version(a)), a, known6);
+    }
     arrange(list2, placed(list2, shown4.map((a) => (
       /** @type {HTMLElement} */
       cards2.get(version(a))
@@ -5283,7 +5439,31 @@ async function inbox(main, signal) {
 }
 var cardless = (main, kept) => own().filter((id3) => !main.querySelector(`[data-approval="${id3}"]`)).map((id3) => kept.querySelector(`[data-unsent="${id3}"]`) ?? unsentRow(id3));
 var deciding = (list2, a) => Boolean(list2.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
-var stays = (row5) => row5.matches(".live, :has(> .lapsed), :has([aria-busy])") || Boolean(unsent(row5.querySelector("[data-approval]")?.dataset.approval ?? ""));
+function part(row5, a, { approvals, more: more2 }) {
+  if (!row5?.isConnected || row5.matches(":has(> .lapsed), :has([aria-busy])")) return;
+  const later2 = more2 && Date.parse(a.requestedAt) < Date.parse(approvals.at(-1)?.requestedAt);
+  row5.classList.toggle("used", later2 && (row5.contains(document.activeElement) || typedInto(a).length > 0));
+  const words3 = later2 || unsent(a.approvalId) ? void 0 : leftWords(a);
+  if (words3) row5.replaceChildren(el(
+    "article",
+    { class: "card lapsed", tabindex: -1, "aria-label": a.preview?.title ?? toolName(a.tool) },
+    el(
+      "header",
+      { class: "card-head" },
+      icon(toolIcon(a.tool)),
+      el("h2", {}, a.preview?.title ?? toolName(a.tool)),
+      el("span", { class: "chip" }, "Decided elsewhere")
+    ),
+    words3,
+    el(
+      "footer",
+      { class: "card-foot quiet" },
+      el("a", { href: `#/run/${a.runId}` }, "Details"),
+      a.threadId && el("a", { href: `#/t/${a.threadId}?from=inbox` }, "Conversation")
+    )
+  ));
+}
+var stays = (row5) => row5.matches(".live, .used, :has(> .lapsed), :has([aria-busy])") || Boolean(unsent(row5.querySelector("[data-approval]")?.dataset.approval ?? ""));
 function placed(list2, cards2) {
   const all3 = [...cards2];
   const before = [...list2.children];
@@ -5458,11 +5638,11 @@ var mailbox = (main) => list(
   async () => {
     if (!config().local) return [];
     const [{ messages = [] }, { events = [] }] = await Promise.all([local2("/dev/mailbox"), local2("/dev/calendar")]);
-    const sent = mine(messages).map(mail2);
+    const sent2 = mine(messages).map(mail2);
     const held = mine(events).filter((e) => e.status !== "cancelled").map(event);
     return [
       el("h2", {}, "Sent mail"),
-      ...sent.length ? sent : [el("p", { class: "empty-view" }, "No mail was sent yet.")],
+      ...sent2.length ? sent2 : [el("p", { class: "empty-view" }, "No mail was sent yet.")],
       el("h2", {}, "Calendar"),
       ...held.length ? held : [el("p", { class: "empty-view" }, "No event was made yet.")]
     ];
@@ -5530,9 +5710,9 @@ var clock4 = String.raw`(?:\d{1,2}:\d\d(?:\s*[ap]\.?m\b\.?)?|\d{1,2}\s*[ap]\.?m\
 var weekday = `${days.join("|")}|sun|mon|tues?|wed|thu(?:rs?)?|fri|sat`;
 var day5 = String.raw`(?:\d{4}-\d\d-\d\d|today|tonight|tomorrow|(?:this |next )?(?:${weekday}))`;
 var month = "(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*";
-var part = String.raw`(?:morning|afternoon|evening|night)`;
+var part2 = String.raw`(?:morning|afternoon|evening|night)`;
 var limits = String.raw`\b(?:by|until|till|before|no later than|due(?:\s+(?:by|on|at))?|deadline(?:\s+is)?:?)\s+` + String.raw`(?:at\s+)?(?:the\s+)?`;
-var known5 = new RegExp(`${limits}(?:((?:end of (?:the |this )?day|eod)\\b)|(${day5})(?:\\s+(?:at\\s+)?(${clock4}|${part}))?(?![\\w-])|(?:this\\s+)?(${part})\\b|(${clock4})(?:\\s+(?:on\\s+)?(${day5})(?![\\w-]))?(?!\\d))`, "i");
+var known5 = new RegExp(`${limits}(?:((?:end of (?:the |this )?day|eod)\\b)|(${day5})(?:\\s+(?:at\\s+)?(${clock4}|${part2}))?(?![\\w-])|(?:this\\s+)?(${part2})\\b|(${clock4})(?:\\s+(?:on\\s+)?(${day5})(?![\\w-]))?(?!\\d))`, "i");
 var span = new RegExp(String.raw`\b(?:with)?in\s+(?:the next\s+)?(\d{1,3}|an?|half an|${numbers.join("|")})\s+` + String.raw`(min(?:ute)?|hour|day|week)s?\b`, "i");
 var today = /\b(?:today|tonight|this (evening|afternoon|morning))(?=\s*(?:[.,;!?]|$))/i;
 var abroad = /^,?\s*\(?(?:(?:utc|gmt|[ecmp][sd]?t|cest|cet|bst|ist|jst)\b|(?:[a-z]+\s){1,2}?time\b)/i;
@@ -5680,7 +5860,7 @@ function form(from, signal) {
     el("form", {
       class: "card form",
       onsubmit: (e) => send2(e),
-      oninput: (e) => changed4(e)
+      oninput: (e) => changed5(e)
     })
   );
   const files3 = new Attached(() => slot2, signal, (err) => trouble(error, err), node, () => keep2(void 0));
@@ -5716,7 +5896,7 @@ function form(from, signal) {
   };
   const tries = el("div");
   examplesOf("planner").then((all3) => tries.replaceChildren(examples(all3, use) || ""));
-  const changed4 = (e) => {
+  const changed5 = (e) => {
     set ||= e.target === until;
     readWish();
     keep2(void 0);
@@ -5760,6 +5940,13 @@ async function planView(main, id3, signal) {
   const body = el("div", { class: "stack", "aria-busy": "true" });
   main.replaceChildren(heading("Plan"), error, lost2, body);
   const kept = keeper();
+  const seen = [];
+  const gone2 = (open3) => {
+    const waits = (a) => open3.some((o) => version(o) === version(a));
+    const old = seen.filter((a, i) => !waits(a) && seen.findLastIndex((o) => o.approvalId === a.approvalId) === i);
+    seen.push(...open3.filter((o) => !seen.some((a) => version(a) === version(o))));
+    return old;
+  };
   let status = "";
   const show3 = (s) => {
     if (status && s.status !== status) say(sessionWords[s.status] ?? s.status);
@@ -5781,6 +5968,11 @@ async function planView(main, id3, signal) {
         hurry();
         again2();
       }))),
+      ...gone2(s.approvals).flatMap((a, i, all3) => {
+        const renewed = s.approvals.length > 0 || i < all3.length - 1;
+        const words3 = leftWords({ ...a, renewed });
+        return words3 ? kept(`left ${a.approvalId}`, renewed, () => words3) : [];
+      }),
       kept("tasks", [s.tasks, s.log], () => tasks(s)),
       kept("changes", [s.changes, s.tasks.length], () => changes2(s)),
       kept("grants", [s.status, s.grants], () => grants(s, path4, again2, error)),
@@ -5946,10 +6138,10 @@ var told3 = (l) => el(
   ),
   l.reason && el("p", {}, `Why: ${l.reason}`),
   l.observation?.error?.message && el("p", { class: "error" }, told(l.observation.error.message, l.moments)),
-  part2("Arguments", l.action.args),
-  l.observation !== null && l.observation !== void 0 && part2(l.source ? `Result, from ${l.source}` : "Result", l.observation)
+  part3("Arguments", l.action.args),
+  l.observation !== null && l.observation !== void 0 && part3(l.source ? `Result, from ${l.source}` : "Result", l.observation)
 );
-var part2 = (words3, value) => el(
+var part3 = (words3, value) => el(
   "div",
   {},
   el("p", { class: "quiet" }, words3),
@@ -6360,10 +6552,10 @@ var AgentChat = class {
    * @param {(text: string) => Live} pose starts a run with the task
    * @param {() => void} changed is called when any of the fields above has changed
    */
-  constructor(terminal, pose, changed4) {
+  constructor(terminal, pose, changed5) {
     this.terminal = terminal;
     this.pose = pose;
-    this.changed = changed4;
+    this.changed = changed5;
   }
   /**
    * startAgentLoop starts the task and follows it to its end.
@@ -6511,7 +6703,8 @@ var TerminalChat = class {
         if (err || !this.#refusal) trouble(this.#error, err, again2);
       },
       empty: () => this.#empty,
-      use: (words3) => this.#use(words3)
+      use: (words3) => this.#use(words3),
+      add: (words3) => this.#use(joined(this.#prompt.value, words3))
     }, { bare: true });
     this.agent = new AgentChat(terminal, (text2) => this.talk.pose(this.#question(text2)), () => this.#render());
     this.agent.agentMode = Boolean(known6.agent);
@@ -6768,7 +6961,7 @@ function connect2(added) {
       {
         class: "form connect",
         onsubmit: (e) => scan(e),
-        oninput: () => forget2(),
+        oninput: () => forget3(),
         "aria-labelledby": "connect-title"
       },
       el("h2", { id: "connect-title" }, "Add a host"),
@@ -6789,7 +6982,7 @@ function connect2(added) {
     jump: jump.value || void 0
   });
   let keys = [];
-  function forget2() {
+  function forget3() {
     submit.textContent = known6.box.value.trim() ? "Add the host" : "Show fingerprint";
     if (found3.hidden) return;
     found3.hidden = true;
@@ -6821,7 +7014,7 @@ function connect2(added) {
           { class: "fields prints" },
           ...keys.flatMap((k) => [el("dt", {}, k.type), el("dd", {}, el("code", {}, k.sha256))])
         ),
-        el("div", { class: "buttons" }, yes2, button("It differs", () => forget2(), "small"))
+        el("div", { class: "buttons" }, yes2, button("It differs", () => forget3(), "small"))
       );
       found3.hidden = false;
       submit.hidden = true;
@@ -6856,7 +7049,7 @@ function connect2(added) {
       const made2 = await busy(form3.querySelectorAll("button"), used, () => call("POST", "/api/agent/hosts", { body }));
       form3.reset();
       choose("generated");
-      forget2();
+      forget3();
       added(made2);
     } catch (err) {
       trouble(error, err);
@@ -7784,7 +7977,7 @@ function dress2() {
 var key2 = "countersign.theme";
 var media = { system: "(prefers-color-scheme: dark)", light: "not all", dark: "all" };
 var words2 = { system: "System colours", light: "Light", dark: "Dark" };
-var changed3 = "countersign:theme";
+var changed4 = "countersign:theme";
 function chosen() {
   const known6 = localStorage.getItem(key2) ?? "";
   return known6 === "light" || known6 === "dark" ? known6 : "system";
@@ -7793,7 +7986,7 @@ var dark = [.../** @type {HTMLLinkElement} */
 byId("style").sheet?.cssRules ?? []].find((rule) => rule instanceof CSSMediaRule && rule.media.mediaText === media.system);
 function apply() {
   dark.media.mediaText = media[chosen()];
-  window.dispatchEvent(new Event(changed3));
+  window.dispatchEvent(new Event(changed4));
 }
 function themes() {
   const choice3 = (

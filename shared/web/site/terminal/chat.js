@@ -4,6 +4,7 @@ import { call } from '../api.js';
 import { Attached } from '../attached.js';
 import { button, el, trouble } from '../dom.js';
 import { examplesOf } from '../examples.js';
+import { joined } from '../left.js';
 import { asked, chats, drafts } from '../session.js';
 import * as threads from '../threads.js';
 import { Transcript } from '../transcript.js';
@@ -40,6 +41,7 @@ export class TerminalChat {
       failed: (err, again) => { if (err || !this.#refusal) trouble(this.#error, err, again); },
       empty: () => this.#empty,
       use: (words) => this.#use(words),
+      add: (words) => this.#use(joined(this.#prompt.value, words)),
     }, { bare: true });
     this.agent = new AgentChat(terminal, (text) => this.talk.pose(this.#question(text)), () => this.#render());
     this.agent.agentMode = Boolean(known.agent);
