@@ -22,7 +22,7 @@ const (
 
 var (
 	// order matches the beginning of an order about the e-mail, after its text or instead of it.
-	order = lazyregexp.New(`(?i)(?:^|[,.;!]\s*|\s(?:and|but|then|also|please)\s+)` +
+	order = lazyregexp.New(`(?i)(?:^|[,.;!]\s*|\s(?:and|&|but|then|also|please)\s+)` +
 		`(?:\(?\s*(?:and|but|then|also|please)\s+)*(` +
 		`(?:(?:do\s+not|don['’]?t|never)\s+(?:ever\s+)?(?:send|mail|email|tell|cc|bcc|copy|forward|include|attach|` +
 		`mention\s+(?:this|that|it)\s+to|share|deliver)|` +
@@ -39,7 +39,10 @@ var (
 		`(?:set|use|give\s+it)\s+(?:the\s+|a\s+)?(?:high|low|top|urgent|\S+\s+(?:font|template|signature))|` +
 		`use\s+(?:the|my|our|a)\s+(?:\S+\s+)?(?:font|template|signature|letterhead|account|address)|` +
 		`(?:but\s+)?only\s+(?:after|before|when|if|once)\b|` +
-		`(?:cc|bcc|copy)\s+\S+|` +
+		`(?:cc|bcc|(?:blind[\s-])?copy)\s+\S+|` +
+		`(?:then\s+)(?:delete|cancel|remove|move|archive|book|buy|order|call|schedule|create|add|put|print)\s+\S|` +
+		`(?:ask|tell|remind|thank|invite)\s+(?:her|him|them)\s+(?:for|to|about|that|whether|if)\b|` +
+		`signed\s+(?:by\s+|as\s+)?\S+(?:\s+\S+)?[\s.!]*$|` +
 		`no\s+(?:attachments?|copies|signature|reply)\b|` +
 		`(?:save|store|keep|leave)\s+(?:it|this|that)\s+(?:as|in)\s+(?:an?\s+|my\s+|the\s+)?drafts?\b|` +
 		`show\s+(?:it|this|that)\s+to\s+me\b|show\s+me\b|read\s+(?:it|this|that)\s+to\s+me\b|` +
@@ -76,6 +79,7 @@ var (
 	kindOfMail = lazyregexp.New(`(?i)\b((?:an?|the|my)\s+(?:\S+\s+){0,2}?(?:html|rich|formatted|encrypted|signed|` +
 		`bold|italic|colou?rful|fancy|beautiful|long|longer|detailed|formal|informal|polite|funny|illustrated|hidden|` +
 		`secure|anonymous|recurring|scheduled|delayed|automatic|confidential|priority|urgent|voice|sms|text|whatsapp|` +
+		`friendly|gentle|warm|cheerful|stern|heartfelt|witty|personal|apologetic|angry|casual|professional|` +
 		`slack|registered|certified)\s+(?:e-?mail|mail|message|note|letter)s?)\b`)
 	// described matches a text that is described and not given: “a long apology”.
 	described = lazyregexp.New(`(?i)^(?:(?:an?|the|my|our|some|this|these|those|all|your)\s+\S|` +
@@ -101,10 +105,14 @@ var (
 	eventFashion = lazyregexp.New(`(?i)[\s,(]((?:(?:marked\s+|shown\s+|set\s+)?as|in)\s+(?:an?\s+)?(?:private|public|` +
 		`confidential|tentative|provisional|busy|free|optional|important|urgent|red|blue|green|yellow|orange|purple|` +
 		`pink|gr[ae]y|black|white))[\s.!)]*$`)
-	reserved = lazyregexp.New(`(?i)[\s,.;(]((?:but|optional(?:ly)?)\s+\S.*|` +
+	reserved = lazyregexp.New(`(?i)[\s,.;(]((?:but|optional(?:ly)?\)?)\s+\S.*|` +
 		`(?:location|place|where|description|notes?|details|agenda|colou?r|status|reminder|url|link|guests|attendees)` +
 		`:\s*\S.*)$`)
-	aCalendar   = lazyregexp.New(`(?i)\b(?:in|into|on|to|onto)\s+((?:\S+\s+){1,3}?)(?:calendar|diary|agenda)s?\b`)
+	aCalendar = lazyregexp.New(`(?i)\b(?:in|into|on|to|onto)\s+((?:\S+\s+){1,3}?)(?:calendar|diary|agenda)s?\b`)
+	// otherCall matches a video call that is not one of Google Meet.
+	otherCall = lazyregexp.New(`(?i)\b((?:on|via|over|by|using|in|through)\s+(?:zoom|(?:microsoft\s+|ms\s+)?teams|` +
+		`skype|webex|slack|face\s?time|whatsapp|discord|signal|jitsi)|` +
+		`(?:zoom|teams|webex|skype|jitsi)\s+(?:link|call|meeting)|https?://\S+)`)
 	preposition = lazyregexp.New(`(?i)^.*\b(?:in|into|on|to|onto|at|with|for)\s+`)
 )
 
@@ -197,6 +205,9 @@ func beyondEvent(left text) string {
 		if whose != "my" && whose != "the" && whose != "my own" {
 			return cannot(oneSpace(m[0]), "I can put events into your own calendar alone.") + "."
 		}
+	}
+	if m := otherCall.FindStringSubmatch(left.mask); m != nil {
+		return cannot(oneSpace(m[1]), "the only link that I can add is one of Google Meet.") + "."
 	}
 	if m := eventFashion.FindStringSubmatch(left.mask); m != nil {
 		return cannot(oneSpace(m[1]), "I put a plain event into your calendar.") + "."

@@ -98,6 +98,8 @@ func (a *ask) doubtEvent(w when) string {
 		return sendsAtOnce
 	case words != "":
 		return unread(words)
+	case corrected.MatchString(a.text.mask):
+		return unread(corrected.FindStringSubmatch(a.text.mask)[1])
 	case notThem.MatchString(a.text.mask):
 		return unread(notThem.FindString(a.text.mask))
 	case bookable.MatchString(a.text.mask):

@@ -41,7 +41,7 @@ var followUps = []followUp{
 		(*follow).readdressed},
 	{phrases(rather+"[(send|mail|email|write)] [the] same [(mail|message|thing)] [(too|also)] to {who}",
 		rather+"(send|mail|email|write)"+theMail+"[(too|also)] to {who}", "[and] also to {who}",
-		"and to {who}"), (*follow).sameTo},
+		"and to {who}", "[and] [also] (tell|email|mail|inform|notify) {who} (too|as well|also)"), (*follow).sameTo},
 	{phrases(rather + "[do] [the] same [(thing|time|event|meeting|again)] (for|on|at) {what}"), (*follow).repeated},
 	{phrases(rather+change+"the (subject|title|name) [of "+theMail+"] [to] {called}", rather+"(call|name|title) "+
 		"it {called}",

@@ -1,6 +1,7 @@
 package demomodel
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -46,11 +47,18 @@ func (f *follow) copied() ([]*ask, bool) {
 	}), true
 }
 
-// reworded returns the previous mail with another text.
+// reworded returns the previous mail with another text, or with a word in place of another: “say eleven, not ten”.
 func (f *follow) reworded() ([]*ask, bool) {
-	a, _ := lastOf[*mailArgs](f.before)
+	a, m := lastOf[*mailArgs](f.before)
 	if a == nil {
 		return nil, false
+	}
+	if words := notThat.FindStringSubmatch(f.slots["body"].raw); words != nil {
+		old := regexp.MustCompile(`(?i)\b`+regexp.QuoteMeta(words[2])+`\b`).FindAllStringIndex(m.Body, -1)
+		if len(old) != 1 {
+			return f.asking(unread(f.slots["body"].raw))
+		}
+		return f.again(a, func(s *since) { s.body = m.Body[:old[0][0]] + words[1] + m.Body[old[0][1]:] }), true
 	}
 	return f.again(a, func(s *since) {
 		s.body = toDo.ReplaceAllString(endsInstead.ReplaceAllString(f.slots["body"].raw, ""), "Please ")
@@ -87,6 +95,7 @@ func theClock(t text) []int {
 
 var (
 	endsInstead = lazyregexp.New(`(?i)[\s,]+instead[\s.!]*$`)
+	notThat     = lazyregexp.New(`(?i)^([^\s,]+(?:\s+[^\s,]+)?),\s+(?:and\s+)?not\s+([\pL\pN:.]+(?:\s+[\pL\pN:.]+)?)$`)
 	toDo        = lazyregexp.New(`^(?i:to)\s+`) // “tell him to bring cake”
 )
 

@@ -25,10 +25,12 @@ const (
 	writing = " (write|send|draft|compose|shoot|drop) "
 	aMail   = " [(a|an|the|my|another)] [(short|quick|brief|new|nice)] (email|e-mail|mail|message|note|letter|line) "
 	reader  = "[" + aMail + "] [(to|for)] [(the list|the address)] {to}"
-	copies  = " [[and] [with] [a] (cc|copy [to]|copying) {cc}] [[and] [please] bcc {bcc}] "
-	copies2 = " [[(and|please|with)] (cc|cc'ing|ccing|copy|copying|a copy to) {cc2}] [[(and|please|with)] bcc {bcc2}] "
-	topic   = " (about|regarding|concerning|on the subject of|[with] [(a|the)] (subject|title) [line] [is]|titled|re) "
-	saying  = " ((that|which) says [that]|that|saying [that]|say [that]|to say [that]|" +
+	blind   = " (bcc|bcc'ing|blind copy [to]|blind-copy) "
+	copies  = " [[and] [with] [a] (cc|copy [to]|copying) {cc}] [[and] [please]" + blind + "{bcc}] "
+	copies2 = " [[(and|please|with)] (cc|cc'ing|ccing|copy|copying|a copy to) {cc2}] " +
+		"[[(and|please|with)]" + blind + "{bcc2}] "
+	topic  = " (about|regarding|concerning|on the subject of|[with] [(a|the)] (subject|title) [line] [is]|titled|re) "
+	saying = " ((that|which) says [that]|that|saying [that]|say [that]|to say [that]|" +
 		"telling (them|him|her|everyone) [that]|(that|which) reads|reading|" +
 		"[(with|and)] [(a|the)] (text|body|message|words)|" +
 		"and (say|tell (them|him|her|everyone)) [that]|the following) "
@@ -48,7 +50,7 @@ var mailRules = []rule{{
 		"… ask {to} {asks} {wonder}"+copies2,
 		"…"+mailing+reader+copies+"["+aMail+"] asking {asks} {wonder}"+copies2,
 		"…"+mailing+reader+copies+"["+aMail+"]"+topic+"{subject} ["+saying+"{body}]"+copies2,
-		"…"+mailing+reader+copies+"["+aMail+"] [know] [please] ["+saying+"] [{body}]"+copies2,
+		"…"+mailing+reader+copies+"["+aMail+"] [know] [[please] ("+saying+")] [{body}]"+copies2,
 		"…"+writing+aMail+topic+"{subject} (to|for) {to}"+copies+"["+saying+"] [{body}]"+copies2,
 		"…"+mailing+"["+aMail+"] ["+saying+"] {body} to {to} [{tail}]"+copies2,
 		"(email|e-mail|mail|message|tell|inform|notify|let|remind|write [to]|send"+aMail+"to) {them} [know] "+

@@ -16,8 +16,16 @@ var (
 	// anotherReader matches a reader without an address behind those that have one.
 	anotherReader = lazyregexp.New(`^(?i:and|plus|&)\s+(` + aName + `)\s+(?i:that|saying|about|to\s+say)\b`)
 	manner        = lazyregexp.New(`(?i)^((?:in|as|with|by|via|from|using|without|before|after|every|` +
-		`each)\s+\S+(?:\s+\S+){0,3}?|twice|\S+\s+times|again|\S+ly)` +
+		`each)\s+\S+(?:\s+\S+){0,5}?|(?:right\s+)?now|twice|\S+\s+times|again|\S+ly)` +
 		`\s+(?:that|saying|about)\b`)
+	// otherMail matches a further reader, with a text of their own, in the text of a mail.
+	otherMail = lazyregexp.New(`(?i)\b((?:but|while|whereas|and)\s+(?:to\s+|tell\s+)?` + oneAddress +
+		`\s+(?:that|about)\b.*)`)
+	// corrected matches a correction of what was said before it.
+	corrected = lazyregexp.New(`(?i)[,;:.–—-]\s*((?:(?:oh|oops|sorry|no|wait|actually|um|uh|err?)[,.!\s]+)*` +
+		`(?:no,?\s+wait|wait,?\s+no|i\s+mean|i\s+meant|scratch\s+that|or\s+rather|make\s+that|correction)\b[^.\n]*)`)
+	// otherWord matches what the word before it is not.
+	otherWord    = lazyregexp.New(`(?i)^(not\s+[^\s,]+(?:\.\pL{2,}\b|,))`)
 	beginsQuoted = lazyregexp.New(`^["'“„«‘` + "`" + `]\x01+["'”“»’` + "`" + `][\s,]*(?i:with|and|text|body|` +
 		`subject)\b`)
 	notThem   = lazyregexp.New(`(?i)\b` + excluded)
@@ -67,7 +75,14 @@ func (a *ask) doubtText() string {
 	if m := anotherReader.FindStringSubmatchIndex(body.mask); m != nil {
 		return addressOf(body.raw[m[2]:m[3]])
 	}
+	if m := otherMail.FindStringSubmatchIndex(body.mask); m != nil {
+		return unread(body.raw[m[2]:m[3]])
+	}
 	switch {
+	case corrected.MatchString(a.text.mask):
+		return unread(corrected.FindStringSubmatch(a.text.mask)[1])
+	case otherWord.MatchString(body.mask):
+		return unread(otherWord.FindString(body.mask))
 	case beginsQuoted.MatchString(body.mask) && remains(body.unquoted()):
 		return unread(body.unquoted())
 	case remains(tail.mask):

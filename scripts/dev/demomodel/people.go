@@ -17,7 +17,7 @@ var (
 
 // besideGuests matches a guest without an address beside one who has one.
 var besideGuests = lazyregexp.New(oneAddress + `>?\s*(?:,|(?:,\s*)?\b(?:and|plus|&)\b)\s+` +
-	`(\p{Lu}[\pL'’-]+)(?:\s|$)`)
+	`(\p{Lu}[\pL'’-]+|(?:her|his|their|my|our|the)\s+[\pL'’-]+)(?:\s|$)`)
 
 // strangers takes guests out of a text who are named without an address, and returns what the first is called. What
 // an event is about is none of them.

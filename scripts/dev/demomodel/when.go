@@ -40,7 +40,8 @@ var (
 		`(?:\s+(?:long|(later|earlier)|(before|after|beforehand|in\s+advance|ago|from\s+now))\b)?`)
 	lastingDays = lazyregexp.New(`(?i)\bfor\s+(?:\d{1,3}|` + numbers + `)\s+(?:day|week|month|year)s?\b`)
 	wholeDay    = lazyregexp.New(`(?i)\b(?:all|whole)[\s-]+day\b`)
-	repeating   = lazyregexp.New(`(?i)\b(?:every|each|daily|weekly|monthly|yearly|fortnightly)\b`)
+	dayRange    = lazyregexp.New(`(?i)\b(?:` + weekdays + `)\s*[-–]\s*(?:` + weekdays + `)\b`)
+	repeating   = lazyregexp.New(`(?i)\b(?:every|each|weekdays|daily|weekly|monthly|yearly|fortnightly)\b`)
 )
 
 // maxTimes is the number of times of one kind that are parsed; two are used.
@@ -65,6 +66,7 @@ func findWhen(t text, now time.Time) when {
 		}
 	}
 	take(repeating, func([]string) { w.repeats = true })
+	take(dayRange, func(g []string) { w.unclear = g[0] })
 	take(wholeDay, func([]string) { w.allDay = true })
 	t = w.takePart(w.takeZone(t))
 	w.takeDays(take, now.In(w.location(now)))
