@@ -22,14 +22,15 @@ export function question(runId, asked, done) {
   const send = async (e) => {
     e.preventDefault();
     trouble(error);
+    edits.set(id, undefined); // what happens may be reported before the answer to this request
     try {
       const results = [{ callId: asked.callId, result: JSON.stringify({ answer: words.value.trim() }) }];
       const run = await busy([words, submit], submit,
         () => call('POST', `/api/agent/runs/${encodeURIComponent(runId)}/answers`, { body: { results } }));
-      edits.set(id, undefined);
       say('Answered.');
       done(run);
     } catch (err) {
+      edits.set(id, words.value);
       trouble(error, err);
     }
   };

@@ -3893,6 +3893,7 @@ function question(runId, asked2, done) {
   const send2 = async (e) => {
     e.preventDefault();
     trouble(error);
+    edits.set(id3, void 0);
     try {
       const results = [{ callId: asked2.callId, result: JSON.stringify({ answer: words3.value.trim() }) }];
       const run = await busy(
@@ -3900,10 +3901,10 @@ function question(runId, asked2, done) {
         submit,
         () => call("POST", `/api/agent/runs/${encodeURIComponent(runId)}/answers`, { body: { results } })
       );
-      edits.set(id3, void 0);
       say("Answered.");
       done(run);
     } catch (err) {
+      edits.set(id3, words3.value);
       trouble(error, err);
     }
   };
