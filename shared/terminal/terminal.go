@@ -56,15 +56,18 @@ type HostKey struct {
 
 // A Host is a machine that a user has added, in its stored form.
 type Host struct {
-	ID        string   `json:"id"`
-	UID       string   `json:"uid"`
-	Name      string   `json:"name"` // a name for people
-	Address   string   `json:"host"` // a DNS name or an IP address, in canonical form
-	Port      int      `json:"port"`
-	Username  string   `json:"username"`
-	Auth      AuthKind `json:"auth"`
-	Secret    []byte   `json:"secret,omitempty"`    // sealed: a private key or a password (Vault)
-	PublicKey string   `json:"publicKey,omitempty"` // for AuthGenerated, as a line of authorized_keys
+	ID       string   `json:"id"`
+	UID      string   `json:"uid"`
+	Name     string   `json:"name"` // a name for people
+	Address  string   `json:"host"` // a DNS name or an IP address, in canonical form
+	Port     int      `json:"port"`
+	Username string   `json:"username"`
+	Auth     AuthKind `json:"auth"`
+	Secret   []byte   `json:"secret,omitempty"` // sealed: a private key or a password (Vault)
+	// Bound means that Secret can be opened only with the present values of the other fields (Confirmed). Hosts of
+	// earlier releases are not bound until their users change them.
+	Bound     bool   `json:"bound,omitempty"`
+	PublicKey string `json:"publicKey,omitempty"` // for AuthGenerated, as a line of authorized_keys
 	// random, and new with each secret; connections are keyed by it
 	Version  string    `json:"version,omitempty"`
 	HostKeys []HostKey `json:"hostKeys"` // pinned: any other key is refused, unless it has a certificate

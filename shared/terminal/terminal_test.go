@@ -135,30 +135,71 @@ func TestDirectorySetOnCurrentTerminal(t *testing.T) {
 	}
 }
 
-// TestSecretBoundToHost moves a sealed secret to another user and another host.
+// TestSecretBoundToHost moves a sealed secret to another user and another host, and changes each field that the user
+// has confirmed.
 func TestSecretBoundToHost(t *testing.T) {
 	key, err := tokenkey.Local(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	v := terminal.Vault{AEAD: key}
-	h := terminal.Host{UID: "ana", ID: run.NewID(rand.Reader)}
-	if h.Secret, err = v.Seal(t.Context(), h.UID, h.ID, []byte("CANARY")); err != nil {
+	h := terminal.Host{UID: "ana", ID: run.NewID(rand.Reader), Address: "web.example.com", Port: 22, Username: "ana",
+		Auth: terminal.AuthPassword, AutoRun: terminal.AutoRunNone, HostKeys: []terminal.HostKey{{SHA256: "a"}},
+		ReadPaths: []string{}}
+	if err := v.Seal(t.Context(), &h, []byte("CANARY")); err != nil {
 		t.Fatal(err)
 	}
+	h.ReadPaths = nil // as it is read back
 	if strings.Contains(string(h.Secret), "CANARY") {
 		t.Error("it is not sealed")
 	}
 	if got, err := v.Open(t.Context(), h); err != nil || string(got) != "CANARY" {
 		t.Errorf("%q, %v", got, err)
 	}
-	stranger, elsewhere, damaged := h, h, h
-	stranger.UID, elsewhere.ID, damaged.Secret = "eve", run.NewID(rand.Reader), slices.Concat(h.Secret, []byte{0})
-	for what, bad := range map[string]terminal.Host{"another user": stranger, "another host": elsewhere,
-		"damaged": damaged, "none": {UID: "ana", ID: h.ID}} {
+	for what, change := range map[string]func(*terminal.Host){
+		"another user":            func(h *terminal.Host) { h.UID = "eve" },
+		"another host":            func(h *terminal.Host) { h.ID = run.NewID(rand.Reader) },
+		"damaged":                 func(h *terminal.Host) { h.Secret = slices.Concat(h.Secret, []byte{0}) },
+		"none":                    func(h *terminal.Host) { h.Secret = nil },
+		"as of a release before":  func(h *terminal.Host) { h.Bound = false },
+		"another address":         func(h *terminal.Host) { h.Address = "eve.example.com" },
+		"another port":            func(h *terminal.Host) { h.Port = 2222 },
+		"another account":         func(h *terminal.Host) { h.Username = "root" },
+		"another kind of login":   func(h *terminal.Host) { h.Auth = terminal.AuthPrivateKey },
+		"another key":             func(h *terminal.Host) { h.HostKeys = []terminal.HostKey{{SHA256: "b"}} },
+		"no key":                  func(h *terminal.Host) { h.HostKeys = nil },
+		"an authority":            func(h *terminal.Host) { h.CertAuthorities = h.HostKeys },
+		"a revoked key":           func(h *terminal.Host) { h.RevokedKeys = h.HostKeys },
+		"a jump host":             func(h *terminal.Host) { h.Jump = h.ID },
+		"commands without asking": func(h *terminal.Host) { h.AutoRun = terminal.AutoRunReadOnly },
+		"files without asking":    func(h *terminal.Host) { h.ReadPaths = []string{"/"} },
+	} {
+		bad := h
+		change(&bad)
 		if got, err := v.Open(t.Context(), bad); !fault.Is(err, fault.Tool, "token_key") || got != nil {
-			t.Errorf("%s: %q, %v", what, got, err)
+			t.Errorf("%s: the secret is %q, and the error %v; want token_key", what, got, err)
 		}
+	}
+}
+
+// TestSecretOfReleaseBefore opens a secret that a release before sealed for its user and host only. That secret is not
+// accepted as a bound one.
+func TestSecretOfReleaseBefore(t *testing.T) {
+	key, err := tokenkey.Local(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := terminal.Vault{AEAD: key}
+	h := terminal.Host{UID: "ana", ID: "host-1", Address: "web.example.com", Port: 22}
+	if h.Secret, err = key.EncryptWithContext(t.Context(), []byte("CANARY"), []byte("ana|host|host-1")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := v.Open(t.Context(), h); err != nil || string(got) != "CANARY" {
+		t.Errorf("the secret is %q, %v; want CANARY", got, err)
+	}
+	h.Bound = true
+	if got, err := v.Open(t.Context(), h); !fault.Is(err, fault.Tool, "token_key") {
+		t.Errorf("the secret is %q, and the error %v; want token_key", got, err)
 	}
 }
 

@@ -2,6 +2,9 @@ package terminal
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 
 	"github.com/tink-crypto/tink-go/v2/tink"
@@ -11,24 +14,28 @@ import (
 )
 
 // A Vault seals the secrets of hosts: private keys and passwords. A sealed secret can be opened only for its user and
-// host, so a copy in another document is useless.
+// host, and only with the address, the keys and the rules that the user confirmed. A copy in another document is
+// therefore useless, and a host whose document was changed in the store cannot be reached.
 type Vault struct {
 	AEAD tink.AEADWithContext // shared/accounts/tokenkey
 }
 
-// Seal returns the secret in the form in which it is stored. Its error is ToolExecutionError token_key.
-func (v Vault) Seal(ctx context.Context, uid, hostID string, secret []byte) ([]byte, error) {
-	sealed, err := v.AEAD.EncryptWithContext(ctx, secret, purpose(uid, hostID))
+// Seal puts the secret into the host, and binds it to the host's other fields. Its error is ToolExecutionError
+// token_key.
+func (v Vault) Seal(ctx context.Context, h *Host, secret []byte) error {
+	h.Bound = true
+	sealed, err := v.AEAD.EncryptWithContext(ctx, secret, h.purpose())
 	if err != nil {
-		return nil, unreadable(err)
+		return unreadable(err)
 	}
-	return sealed, nil
+	h.Secret = sealed
+	return nil
 }
 
 // Open returns the host's secret: a private key in OpenSSH's form without a passphrase, or a password. Its error is
 // ToolExecutionError token_key.
 func (v Vault) Open(ctx context.Context, h Host) ([]byte, error) {
-	secret, err := v.AEAD.DecryptWithContext(ctx, h.Secret, purpose(h.UID, h.ID))
+	secret, err := v.AEAD.DecryptWithContext(ctx, h.Secret, h.purpose())
 	if err != nil {
 		return nil, unreadable(err)
 	}
@@ -36,7 +43,31 @@ func (v Vault) Open(ctx context.Context, h Host) ([]byte, error) {
 }
 
 // purpose is the associated data of the encryption.
-func purpose(uid, hostID string) []byte { return []byte(uid + "|host|" + hostID) }
+func (h Host) purpose() []byte {
+	of := h.UID + "|host|" + h.ID
+	if h.Bound {
+		of += "|" + h.Confirmed()
+	}
+	return []byte(of)
+}
+
+// Confirmed returns a hash of what the user has confirmed about the host: where it is and how it is reached, its keys,
+// and what runs there without approval.
+func (h Host) Confirmed() string {
+	text, _ := json.Marshal(struct { // it always encodes; a new field must be left out of the JSON of older hosts
+		Address, Username, Jump string
+		Port                    int
+		Auth                    AuthKind
+		AutoRun                 AutoRun
+		Keys                    []HostKey `json:",omitempty"`
+		Authorities             []HostKey `json:",omitempty"`
+		Revoked                 []HostKey `json:",omitempty"`
+		ReadPaths               []string  `json:",omitempty"`
+	}{h.Address, h.Username, h.Jump, h.Port, h.Auth, h.AutoRun, h.HostKeys, h.CertAuthorities, h.RevokedKeys,
+		h.ReadPaths})
+	sum := sha256.Sum256(text)
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
 
 // unreadable returns the error for a failed cipher. Tink does not distinguish a wrong key from an unavailable key
 // service. The host was not contacted.

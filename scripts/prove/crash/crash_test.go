@@ -47,7 +47,7 @@ func prove(t *testing.T, o options) *proof.Run {
 	r := proof.Trial("crash", 20261121, &out)
 	t.Logf("seed %d", r.Seed)
 	err = try(t.Context(), o, r, t.TempDir())
-	if errors.Is(err, errAbsent) {
+	if errors.Is(err, proof.ErrAbsent) {
 		realpart.SSHD.Absent(t, err.Error())
 	}
 	if err != nil {

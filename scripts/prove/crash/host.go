@@ -40,15 +40,12 @@ type host struct {
 	others     time.Time // when it first answered with other host keys; zero if it does not
 	opened     *watched
 	put        *watched // the files that uploads create
-	ends       standIn
+	ends       proof.Owner
 }
-
-// errAbsent means that OpenSSH's server is not installed.
-var errAbsent = errors.New("OpenSSH's server is not installed")
 
 // newHost starts a server with its files in dir.
 func newHost(dir string) (h *host, err error) {
-	h = &host{home: filepath.Join(dir, "home"), boot: filepath.Join(dir, "boot_id"), ends: standIn{dir: dir}}
+	h = &host{home: filepath.Join(dir, "home"), boot: filepath.Join(dir, "boot_id"), ends: proof.Owner{Dir: dir}}
 	if err := os.MkdirAll(filepath.Join(h.home, "looked"), 0o700); err != nil {
 		return nil, err
 	}
@@ -74,7 +71,7 @@ func newHost(dir string) (h *host, err error) {
 }
 
 func (h *host) close() error {
-	h.ends.cleanup()
+	h.ends.Cleaned()
 	return errors.Join(h.opened.close(), h.put.close())
 }
 
@@ -313,35 +310,5 @@ func (t *trial) nextRun() {
 	a, err := t.at(t.env.worker).AskOn(t.ctx, t.terminal, "", "hello")
 	if proof.Must(err); a.HTTP != 200 || a.Status != "completed" {
 		t.problem("the terminal is not free: %d %s", a.HTTP, a.Body)
-	}
-}
-
-// standIn implements the parts of testing.TB that a server of package sshd needs.
-type standIn struct {
-	dir   string
-	n     int
-	tasks []func()
-}
-
-func (s *standIn) Helper() {}
-
-func (s *standIn) Fatalf(format string, args ...any) { proof.Must(fmt.Errorf(format, args...)) }
-
-func (s *standIn) Skipf(format string, args ...any) {
-	proof.Must(fmt.Errorf("%w: %s", errAbsent, fmt.Sprintf(format, args...)))
-}
-
-func (s *standIn) Cleanup(f func()) { s.tasks = append(s.tasks, f) }
-
-func (s *standIn) TempDir() string {
-	s.n++
-	dir := filepath.Join(s.dir, fmt.Sprintf("sshd-%d", s.n))
-	proof.Must(os.Mkdir(dir, 0o700))
-	return dir
-}
-
-func (s *standIn) cleanup() {
-	for _, f := range s.tasks {
-		f()
 	}
 }

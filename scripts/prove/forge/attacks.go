@@ -13,7 +13,6 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/policy"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
-	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
@@ -21,6 +20,7 @@ import (
 // attack is one kind of write into the store.
 type attack struct {
 	name  string
+	host  bool         // it needs a host
 	begin func(*scene) // the situation of the user; nil: a call waits
 	write func(*scene)
 	then  func(*scene) // what the user does afterwards; nil: nothing
@@ -156,6 +156,10 @@ func mail(s *scene) json.RawMessage {
 
 func ofKey(s *scene) string { return s.genuine(s.uid).Key }
 
+// all returns every attack.
+func all() []attack { return slices.Concat(attacks, places) }
+
+// attacks are the attacks on decisions, calls and standing permissions.
 var attacks = []attack{
 	{name: "a yes without a signature", write: func(s *scene) { yes(s, nil) }},
 	{name: "a yes with an empty signature", write: func(s *scene) { yes(s, &decision.Signature{}) }},
@@ -335,11 +339,7 @@ var attacks = []attack{
 		s.user(func(u *run.User) { u.Allow = nil })
 	}, then: again},
 	{name: "the user's document removed", begin: always, write: func(s *scene) {
-		path := document.UserPath(s.uid)
-		docs, err := s.st.Get(s.ctx, path)
-		proof.Must(err)
-		_, err = s.st.Commit(s.ctx, store.Delete(path, docs[0].Version))
-		proof.Must(err)
+		s.remove(document.UserPath(s.uid))
 	}, then: again},
 	{name: "an entry for another account", begin: always, write: func(s *scene) {
 		s.user(func(u *run.User) { u.Allow[0].Place.Name = strings.ToUpper(u.Allow[0].Place.Name) })

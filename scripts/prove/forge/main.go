@@ -1,9 +1,10 @@
 // Package forge lets an attacker write into the store whatever they like, and checks that this causes no effect.
 //
 // The attacker can read and write every document and has no key. Each attack changes the documents of a user whose call
-// waits, was rejected, was approved and has not run yet, or was always allowed. The attack happens while the server
-// runs, or while it is stopped. Then the server continues. No effect may follow, because no person decided about the
-// call that is now stored, and the server must say so: in the audit log, in the action's error, or with a card.
+// waits, was rejected, was approved and has not run yet, or was always allowed. Some attacks change where the call
+// acts: the user's linked account, host or terminal. The attack happens while the server runs, or while it is stopped.
+// Then the server continues. No effect may follow, because no person decided about the call that is now stored, and the
+// server must say so: in the audit log, in the action's error, or with a card.
 package forge
 
 import (
@@ -43,8 +44,8 @@ such a change does. With the embedded store, its own key signs; with Firestore, 
 }
 
 func list() ([]proof.Count, error) {
-	return []proof.Count{{N: len(attacks), What: "kinds of writes into the store"},
-		{N: len(attacks) * len(moments), What: "attacks, while the server runs and while it is stopped"}}, nil
+	return []proof.Count{{N: len(all()), What: "kinds of writes into the store"},
+		{N: len(all()) * len(moments), What: "attacks, while the server runs and while it is stopped"}}, nil
 }
 
 func execute(ctx context.Context, o options, r *proof.Run) (err error) {
@@ -69,10 +70,14 @@ func execute(ctx context.Context, o options, r *proof.Run) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
-	for i, a := range attacks {
+	for i, a := range all() {
 		for j, moment := range moments {
 			name := a.name + " " + moment
 			if o.every > 0 && (i%o.every != 0 || j != i/o.every%len(moments)) || ctx.Err() != nil || !r.Selects(name) {
+				continue
+			}
+			if a.host && w.machine == nil {
+				r.Skipped(name, "OpenSSH's server is not installed")
 				continue
 			}
 			s := &scene{world: w, uid: fmt.Sprintf("user%d-%d", i, j), stopped: j == 1}

@@ -33,19 +33,27 @@ type world struct {
 	ctx     context.Context
 	options testkit.Options
 
+	machine *machine // nil: OpenSSH's server is not installed
+
 	// with Firestore
 	project string
 	keys    *fakekms.Service
 }
 
-func open(ctx context.Context, store, dir string) (*world, error) {
-	w := &world{ctx: ctx, options: testkit.Options{Dir: dir, Settings: testkit.Unlimited}}
+func open(ctx context.Context, store, dir string) (w *world, err error) {
+	w = &world{ctx: ctx, options: testkit.Options{Dir: dir, Settings: testkit.Unlimited}}
 	if store == "firestore" {
 		if err := w.onFirestore(); err != nil {
 			return nil, err
 		}
 	}
-	var err error
+	if w.machine, err = newMachine(ctx, dir); err != nil {
+		return nil, err
+	}
+	if w.machine != nil {
+		w.options.Settings = append(slices.Clone(w.options.Settings), "TERMINAL=on",
+			"TERMINAL_HOSTS="+w.machine.Addr+","+w.machine.relay)
+	}
 	w.Deployment, err = testkit.New(ctx, w.options)
 	return w, err
 }
@@ -70,6 +78,9 @@ func (w *world) Close() error {
 	if w.keys != nil {
 		defer w.keys.Close()
 	}
+	if w.machine != nil {
+		defer w.machine.close()
+	}
 	return w.Deployment.Close()
 }
 
@@ -89,6 +100,9 @@ type scene struct {
 	asked   testkit.Answer      // the run that waited, with its card
 	st      store.Store         // during an attack
 	sig     *decision.Signature // that the attacker has found
+	found   json.RawMessage     // a document that the attacker has copied
+
+	host, terminal string // of the user
 }
 
 // bob is the recipient of the e-mail that the user sees on the card.
@@ -97,7 +111,11 @@ const bob = "bob@example.com"
 // ask starts a run that wants to send an e-mail.
 func (s *scene) ask(uid, to, words string) testkit.Answer {
 	s.SetModel(testkit.Wants("gmail_send", testkit.Mail(to, words, words)))
-	got, err := s.Ask(s.ctx, uid, "Send an e-mail to "+to+": "+words)
+	return begun(s.Ask(s.ctx, uid, "Send an e-mail to "+to+": "+words))
+}
+
+// begun returns the answer about a run that has begun.
+func begun(got testkit.Answer, err error) testkit.Answer {
 	proof.Must(err)
 	if got.HTTP != http.StatusOK {
 		proof.Must(fmt.Errorf("the run began with %d: %s", got.HTTP, got.Body))
@@ -139,13 +157,13 @@ func (s *scene) play(a attack) string {
 		begin = waits
 	}
 	begin(s)
-	before := len(s.EffectsOf(s.uid))
+	before := s.effects()
 	s.attack(a.write)
 	if a.then != nil {
 		a.then(s)
 	}
 	s.settle(s.asked)
-	if n := len(s.EffectsOf(s.uid)) - before; n != 0 {
+	if n := s.effects() - before; n != 0 {
 		proof.Must(fmt.Errorf("%d effects without a decision", n))
 	}
 	noticed := s.noticed()
@@ -153,6 +171,21 @@ func (s *scene) play(a attack) string {
 		proof.Must(fmt.Errorf("nothing noticed it: %s", s.of(s.asked.RunID).Body))
 	}
 	return noticed
+}
+
+// effects returns the number of the user's effects in both of their accounts, and of the commands of their run that
+// a host carried out.
+func (s *scene) effects() int {
+	n := len(s.EffectsOf(s.uid)) + len(s.EffectsOf(earlier(s.uid)))
+	if s.terminal == "" {
+		return n
+	}
+	for _, a := range s.of(s.asked.RunID).Actions {
+		if a.Tool == "run_command" && a.Status == "completed" {
+			n++
+		}
+	}
+	return n
 }
 
 // attack opens the store as the attacker, and writes.
@@ -182,7 +215,8 @@ func (s *scene) noticed() string {
 		}
 	}
 	now := s.of(s.asked.RunID)
-	refusals := []string{"integrity", "stale_view", "forged_decision", "denied", "no_such_tool"}
+	refusals := []string{"integrity", "stale_view", "forged_decision", "denied", "no_such_tool", "token_key",
+		"reauth_required", "terminal_closed"}
 	for _, a := range now.Actions {
 		if slices.Contains(refusals, a.ErrorReason) {
 			return "the action failed with " + a.ErrorReason

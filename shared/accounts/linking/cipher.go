@@ -2,6 +2,9 @@ package linking
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 
 	"golang.org/x/oauth2"
@@ -11,19 +14,36 @@ import (
 )
 
 // The associated data name the purpose of a ciphertext, which cannot be decrypted for any other.
-func (p Provider) refreshOf(uid string) []byte         { return []byte(uid + "|" + p.ID) }
-func (p Provider) accessOf(uid string) []byte          { return []byte(uid + "|" + p.ID + "|access") }
 func (p Provider) verifierOf(uid, state string) []byte { return []byte(uid + "|" + p.ID + "|" + state) }
+func (l link) refreshOf() []byte                       { return l.purpose("") }
+func (l link) accessOf() []byte                        { return l.purpose("|access") }
+
+// purpose returns the associated data of a token. It contains the account if the link is bound, so that a token in the
+// document of another account, or under another name, cannot be decrypted.
+func (l link) purpose(which string) []byte {
+	of := l.UID + "|" + l.provider.ID + which
+	if l.Bound {
+		of += "|" + l.identity()
+	}
+	return []byte(of)
+}
+
+// identity returns a hash of the account's ID and names.
+func (l link) identity() string {
+	text, _ := json.Marshal([]string{l.place().ID, l.Subject, l.Email, l.Login}) // strings always encode
+	sum := sha256.Sum256(text)
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
 
 // seal puts the tokens into the link, each encrypted for its user.
 func (a *Accounts) seal(ctx context.Context, l *link, got *oauth2.Token) (err error) {
 	l.Refresh = nil
 	if got.RefreshToken != "" {
-		l.Refresh, err = a.cipher.EncryptWithContext(ctx, []byte(got.RefreshToken), a.cfg.refreshOf(l.UID))
+		l.Refresh, err = a.cipher.EncryptWithContext(ctx, []byte(got.RefreshToken), l.refreshOf())
 	}
 	if err == nil && a.cfg.Keeps {
 		l.AccessUntil = ends(got, a.cfg.Now())
-		l.Access, err = a.cipher.EncryptWithContext(ctx, []byte(got.AccessToken), a.cfg.accessOf(l.UID))
+		l.Access, err = a.cipher.EncryptWithContext(ctx, []byte(got.AccessToken), l.accessOf())
 	}
 	if err != nil {
 		return a.cfg.unreadable(err)
@@ -33,7 +53,7 @@ func (a *Accounts) seal(ctx context.Context, l *link, got *oauth2.Token) (err er
 
 // refreshIn returns the link's refresh token.
 func (a *Accounts) refreshIn(ctx context.Context, l link) (string, error) {
-	return a.unseal(ctx, l.Refresh, a.cfg.refreshOf(l.UID))
+	return a.unseal(ctx, l.Refresh, l.refreshOf())
 }
 
 func (a *Accounts) unseal(ctx context.Context, sealed, purpose []byte) (string, error) {

@@ -166,9 +166,7 @@ func (a *Accounts) replace(ctx context.Context, l link, got *oauth2.Token) (err 
 	if l.ID, err = secret(a.cfg.Rand); err != nil {
 		return err
 	}
-	if err = a.seal(ctx, &l, got); err != nil {
-		return err
-	}
+	l.Bound = true
 	for range 3 {
 		before, err := a.cfg.load(ctx, a.store, l.UID)
 		if err != nil {
@@ -177,6 +175,9 @@ func (a *Accounts) replace(ctx context.Context, l link, got *oauth2.Token) (err 
 		l.version, l.Account = before.version, l.ID
 		if l.renews(before) {
 			l.Account = before.place().ID
+		}
+		if err = a.seal(ctx, &l, got); err != nil {
+			return err
 		}
 		entry, err := audit.Append(ctx, a.store, audit.Entry{UID: l.UID, At: l.LinkedAt, Kind: audit.Linked, Ref: l.ID,
 			KeepDays: a.cfg.AuditDays})

@@ -66,7 +66,7 @@ func (a *Accounts) kept(ctx context.Context, l link, rejected string) (string, e
 	if l.Access == nil || ended {
 		return "", nil
 	}
-	value, err := a.unseal(ctx, l.Access, a.cfg.accessOf(l.UID))
+	value, err := a.unseal(ctx, l.Access, l.accessOf())
 	if err != nil || value == rejected {
 		return "", err
 	}

@@ -23,11 +23,14 @@ type link struct {
 	Account string `json:"account,omitempty"`
 	Identity
 	// Client is the ID of the OAuth client that the user consented to. Links of earlier releases have none.
-	Client   string    `json:"client,omitempty"`
-	UID      string    `json:"uid"`
-	Scopes   []string  `json:"scopes"`  // as granted, which may be fewer than requested
-	Refresh  []byte    `json:"refresh"` // the refresh token, encrypted for UID; null if the provider gave none
-	Broken   bool      `json:"broken,omitempty"`
+	Client  string   `json:"client,omitempty"`
+	UID     string   `json:"uid"`
+	Scopes  []string `json:"scopes"`  // as granted, which may be fewer than requested
+	Refresh []byte   `json:"refresh"` // the refresh token, encrypted for UID; null if the provider gave none
+	Broken  bool     `json:"broken,omitempty"`
+	// Bound means that the tokens are encrypted for this account, not only for UID. Links of earlier releases are not
+	// bound until their users link the account again.
+	Bound    bool      `json:"bound,omitempty"`
 	LinkedAt time.Time `json:"linkedAt"`
 
 	// The following fields are for a provider whose access tokens are stored (kept.go).

@@ -33,7 +33,8 @@ type tokens struct {
 	m  map[string]token
 }
 
-func tokenKey(uid, linkID string) string { return uid + "\x00" + linkID }
+// tokenKey includes the account, so that a changed document does not find the token of the genuine one.
+func (l link) tokenKey() string { return l.UID + "\x00" + l.ID + "\x00" + l.identity() }
 
 func (t *tokens) get(key string, now time.Time) (string, bool) {
 	t.mu.Lock()
@@ -65,7 +66,7 @@ func (t *tokens) drop(key string) {
 // link do not find the old token. justRead means that the caller has just read the link; otherwise access reads it
 // again before it asks the provider.
 func (a *Accounts) access(ctx context.Context, l link, rejected string, justRead bool) (string, error) {
-	key := tokenKey(l.UID, l.ID)
+	key := l.tokenKey()
 	if value, ok := a.tokens.get(key, a.cfg.Now()); ok && value != rejected {
 		return value, nil
 	}
@@ -159,7 +160,7 @@ func (a *Accounts) remember(l link, value string, until time.Time) {
 	if most := now.Add(maxLifetime); until.After(most) || until.IsZero() && a.cfg.Keeps {
 		until = most
 	}
-	a.tokens.put(tokenKey(l.UID, l.ID), token{value, until.Add(-renewBefore)}, now)
+	a.tokens.put(l.tokenKey(), token{value, until.Add(-renewBefore)}, now)
 }
 
 // ends returns when an access token that was received now expires. Zero means never, or that the provider does not say.
@@ -214,7 +215,7 @@ func (a *Accounts) saveTokens(ctx context.Context, l *link, got *oauth2.Token) (
 
 // markBroken records, once, that the provider refuses the link. Later calls then fail without asking the provider.
 func (a *Accounts) markBroken(ctx context.Context, l link) error {
-	a.tokens.drop(tokenKey(l.UID, l.ID))
+	a.tokens.drop(l.tokenKey())
 	l.Broken = true
 	_, err := a.save(ctx, l)
 	// After a conflict, another process has marked it, or the user has linked again.

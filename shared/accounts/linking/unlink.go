@@ -26,7 +26,7 @@ func (a *Accounts) Unlink(ctx context.Context, uid string) (Unlinked, error) {
 		return Unlinked{}, err
 	}
 	revoked := a.revoke(ctx, l)
-	a.tokens.drop(tokenKey(uid, l.ID))
+	a.tokens.drop(l.tokenKey())
 	if _, err := a.cfg.Forget(ctx, a.store, uid, a.cfg.Now()); err != nil {
 		return Unlinked{}, err
 	}

@@ -141,7 +141,7 @@ func (h *Hosts) Add(ctx context.Context, uid string, in terminal.NewHost) (termi
 		return terminal.Host{}, err
 	}
 	host.PublicKey = public
-	if host.Secret, err = h.cfg.Vault.Seal(ctx, uid, host.ID, secret); err != nil {
+	if err = h.cfg.Vault.Seal(ctx, &host, secret); err != nil {
 		return terminal.Host{}, err
 	}
 	err = h.change(ctx, uid, func(s *state) error {
@@ -188,7 +188,7 @@ func (h *Hosts) List(ctx context.Context, uid string) ([]terminal.Host, error) {
 
 // Edit changes the user's host. A waiting command whose card would change needs approval again, and the next command
 // already runs by the new rules. Errors: AuthError not_found, ValidationError, terminal_off, and ToolExecutionError
-// store_unavailable.
+// token_key and store_unavailable.
 func (h *Hosts) Edit(ctx context.Context, uid, id string, in terminal.HostEdit) (host terminal.Host, err error) {
 	if err := h.on(); err != nil {
 		return terminal.Host{}, err
@@ -204,6 +204,13 @@ func (h *Hosts) Edit(ctx context.Context, uid, id string, in terminal.HostEdit) 
 		}
 		if reflect.DeepEqual(host, before) {
 			return nil
+		}
+		secret, err := h.cfg.Vault.Open(ctx, before)
+		if err != nil {
+			return err
+		}
+		if err := h.cfg.Vault.Seal(ctx, &host, secret); err != nil {
+			return err
 		}
 		s.record(audit.HostChanged, host)
 		return s.update(d, host)

@@ -1,6 +1,7 @@
 package hosts_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -722,5 +723,59 @@ func (w *env) whole(uid string) {
 	removed := slices.DeleteFunc(w.chain(uid), func(e string) bool { return !strings.HasPrefix(e, "host_removed") })
 	if len(added)-len(removed) != len(hs) {
 		w.t.Errorf("%d hosts, and the audit has %q", len(hs), w.chain(uid))
+	}
+}
+
+// TestEditSealsAgain changes what runs on a host without approval. The secret can then be opened with the new rules
+// only. A host whose secret a release before sealed for its user and ID is bound by its next change.
+func TestEditSealsAgain(t *testing.T) {
+	w := newEnv(t)
+	h := w.add("ana")
+	some := terminal.AutoRunReadOnly
+	edited, err := w.Edit(t.Context(), "ana", h.ID, terminal.HostEdit{AutoRun: &some})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := w.vault.Open(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.vault.Open(t.Context(), edited); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("with the new rules, the secret is %q, %v; want %q", got, err, want)
+	}
+	widened := h
+	widened.AutoRun = some
+	if got, err := w.vault.Open(t.Context(), widened); err == nil {
+		t.Errorf("the earlier secret with the new rules is %q; want an error", got)
+	}
+
+	old := edited
+	old.Bound = false
+	if old.Secret, err = w.vault.AEAD.EncryptWithContext(t.Context(), want, []byte("ana|host|"+h.ID)); err != nil {
+		t.Fatal(err)
+	}
+	w.put(document.HostPath("ana", h.ID), old)
+	name := "Web 2"
+	if edited, err = w.Edit(t.Context(), "ana", h.ID, terminal.HostEdit{Name: &name}); err != nil || !edited.Bound {
+		t.Errorf("after a change, it is bound: %v, %v; want true", edited.Bound, err)
+	}
+	if got, err := w.vault.Open(t.Context(), edited); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("after a change, the secret is %q, %v; want %q", got, err, want)
+	}
+}
+
+// put replaces a document, as a release before stored it.
+func (w *env) put(path string, v any) {
+	w.t.Helper()
+	docs, err := w.store.Get(w.t.Context(), path)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	data, err := strictjson.Marshal(v)
+	if err == nil {
+		_, err = w.store.Commit(w.t.Context(), store.Update(path, docs[0].Version, docs[0].Fields, data))
+	}
+	if err != nil {
+		w.t.Fatal(err)
 	}
 }

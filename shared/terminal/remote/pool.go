@@ -20,8 +20,9 @@ const (
 	maxOpen     = 256 // connections in total
 )
 
-// Pool keeps open connections to hosts for reuse. A connection belongs to one user, one host and one version of the
-// secret, so no user's commands use another user's connection.
+// Pool keeps open connections to hosts for reuse. A connection belongs to one user, one host, one version of the
+// secret, and what the user confirmed about the host. No user's commands therefore use another user's connection, and
+// a host whose document was changed is not reached through an older connection.
 type Pool struct {
 	dialer Dialer
 	times  Times
@@ -38,7 +39,7 @@ func NewPool(d Dialer, t Times) *Pool {
 	return &Pool{dialer: d, times: t.orDefaults(), groups: map[key]*group{}}
 }
 
-type key struct{ uid, host, version string }
+type key struct{ uid, host, version, confirmed string }
 
 // group holds the connections to one host with one secret of one user. The pool's lock protects its fields.
 type group struct {
@@ -69,7 +70,7 @@ func (p *Pool) get(ctx context.Context, h *terminal.Host, open Secret, via []Hop
 		return nil, nil, fault.New(fault.Policy, CodeForbidden,
 			"Connections to this address are not allowed here.")
 	}
-	g, err := p.lease(key{h.UID, h.ID, h.Version})
+	g, err := p.lease(key{h.UID, h.ID, h.Version, h.Confirmed()})
 	if err != nil {
 		return nil, nil, err
 	}
