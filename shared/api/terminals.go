@@ -49,7 +49,7 @@ func viewHost(h terminal.Host) hostView {
 	return hostView{HostID: h.ID, Name: h.Name, Host: h.Address, Port: h.Port, Username: h.Username,
 		Auth: authView{h.Auth, h.PublicKey}, HostKeys: append([]terminal.HostKey{}, h.HostKeys...),
 		CertAuthorities: append([]terminal.HostKey{}, h.CertAuthorities...),
-		RevokedKeys:     append([]terminal.HostKey{}, h.RevokedKeys...), Jump: h.Jump, AutoRun: h.AutoRun,
+		RevokedKeys:     append([]terminal.HostKey{}, h.RevokedKeys...), Jump: h.Jump, AutoRun: h.Unasked(),
 		ReadPaths: append([]string{}, h.ReadPaths...), CreatedAt: h.CreatedAt}
 }
 

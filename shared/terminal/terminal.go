@@ -77,6 +77,9 @@ type Host struct {
 	// the ID of the user's host that this one is reached through; empty: it is reached directly
 	Jump    string  `json:"jump,omitempty"`
 	AutoRun AutoRun `json:"autoRun"`
+	// Withdrawn means that AutoRun does not count until the user sets it again: the store was put back, and the user may
+	// have changed it since. AutoRun keeps its value, because Secret is bound to it.
+	Withdrawn bool `json:"withdrawn,omitempty"`
 	// absolute paths; files below them can be printed without approval
 	ReadPaths []string `json:"readPaths,omitempty"`
 	// of the shell that runs commands; empty: unknown, treated as bash
@@ -95,6 +98,14 @@ type Program struct {
 // MaxPrograms is the number of programs that a host keeps for commands that are always allowed. A command whose
 // program was dropped needs approval again.
 const MaxPrograms = 100
+
+// Unasked returns which commands run on the host without approval now.
+func (h Host) Unasked() AutoRun {
+	if h.Withdrawn {
+		return AutoRunNone
+	}
+	return h.AutoRun
+}
 
 // WithoutSecret returns the host without its login secrets, for readers of the other fields.
 func (h Host) WithoutSecret() Host {

@@ -122,8 +122,8 @@ func (l *Env) withdraw(ctx context.Context, r *Restore) error {
 		}
 		changed := false
 		if _, err := amend(ctx, l.Store, d, func(h *terminal.Host) bool {
-			changed = h.AutoRun == terminal.AutoRunReadOnly
-			h.AutoRun = terminal.AutoRunNone
+			changed = h.Unasked() != terminal.AutoRunNone
+			h.Withdrawn = h.Withdrawn || changed
 			return changed
 		}); err != nil {
 			return err

@@ -138,7 +138,7 @@ func (s *state) update(d store.Doc, v any) error {
 func (s *state) record(kind string, h terminal.Host) {
 	s.entry = &audit.Entry{UID: s.uid, At: s.at, KeepDays: s.hosts.cfg.AuditDays, Kind: kind, Ref: h.ID}
 	if kind != audit.HostRemoved {
-		s.entry.Decision = string(h.AutoRun)
+		s.entry.Decision = string(h.Unasked())
 	}
 }
 

@@ -67,7 +67,7 @@ func edit(host *terminal.Host, in terminal.HostEdit) error {
 		if err := checkAutoRun(*in.AutoRun); err != nil {
 			return err
 		}
-		host.AutoRun = *in.AutoRun
+		host.AutoRun, host.Withdrawn = *in.AutoRun, false
 	}
 	if in.ReadPaths != nil {
 		if err := checkReadPaths(*in.ReadPaths); err != nil {

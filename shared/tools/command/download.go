@@ -119,7 +119,7 @@ func (r *runner) downloadRule(ctx context.Context, c tool.Call, a DownloadArgs) 
 	p := tool.CallPolicy{Class: tool.ClassRead, Mode: tool.RuleAsk, ID: RuleAsks,
 		Facts:  tool.Facts{"host": at.Host.ID, "class": string(tool.ClassRead)},
 		Reason: "A file waits for your yes unless it is in a folder that you let be read on this host."}
-	if at.Host.AutoRun == terminal.AutoRunReadOnly && a.Base != nil && within(at.Host.ReadPaths, a.Base.Real) {
+	if at.Host.Unasked() == terminal.AutoRunReadOnly && a.Base != nil && within(at.Host.ReadPaths, a.Base.Real) {
 		p.Mode, p.ID = tool.RuleAllow, RuleReadOnly
 		p.Reason = "It only reads a file of a folder that you let be read on this host."
 	}

@@ -85,7 +85,7 @@ func (r *runner) ruling(a Args, at site) (tool.CallPolicy, error) {
 	case j.Class == shell.Destructive:
 		out.Confirm = at.Host.Name
 	}
-	if out.Mode == tool.RuleAsk && at.Host.AutoRun == terminal.AutoRunReadOnly && slices.Contains(j.Names, "git") {
+	if out.Mode == tool.RuleAsk && at.Host.Unasked() == terminal.AutoRunReadOnly && slices.Contains(j.Names, "git") {
 		out.Reason = asksOfGit
 	}
 	return out, nil
@@ -131,7 +131,7 @@ func note(_ Args, out Result) tool.Facts {
 // runsUnasked reports whether the host's user lets the command run without approval: it is read-only, and prints no
 // file outside the folders that they named. For a git command, the host itself checks the repository.
 func runsUnasked(j *shell.Judgment, at site) bool {
-	if at.Host.AutoRun != terminal.AutoRunReadOnly {
+	if at.Host.Unasked() != terminal.AutoRunReadOnly {
 		return false
 	}
 	outside := func(file string) bool {
