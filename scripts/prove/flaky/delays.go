@@ -23,7 +23,7 @@ var late []byte
 
 // A point that delays is one in oneIn, and delays so many times.
 const (
-	oneIn = 15
+	oneIn = 5
 	times = 3
 )
 

@@ -40,8 +40,8 @@ of -shuffle: go test -shuffle SEED repeats the order.
 
 With -delays the cores are not busy. Instead, the tests and the module's packages are built with delays after statements
 that let another goroutine or process go on: sends and receives, close, Unlock, Commit, Write, the beginning of a
-goroutine, and the like. In each round, one of 15 of these points delays its passages 1, 2, 4, 8 and so on by 100 to
-600 ms. The seed of a round determines its points; the 15 rounds of -n 15 -seed 15 delay at each point. A finding lists
+goroutine, and the like. In each round, one of five of these points delays its passages 1, 2, 4, 8 and so on by 100 to
+600 ms. The seed of a round determines its points; the rounds of -n 5 -seed 5 delay at each point. A finding lists
 the points that were passed. -at then tries some of them alone:
 
   go run ./scripts/prove flaky -at 'stream.go:(87|112):' ./shared/web
