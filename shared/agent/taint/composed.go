@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/net/idna"
 
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
@@ -41,29 +42,64 @@ func spell(words string) spelling {
 	all = append(all, decodings(words, leastWord)...)
 	for i := range all {
 		all[i] = Normalize(all[i])
-		for _, other := range []string{latin(all[i]), spoken.Replace(all[i])} {
+		for _, other := range []string{latin(all[i]), said(all[i])} {
 			if other != all[i] {
 				all = append(all, other)
 			}
 		}
+		all = append(all, backwards(all[i]), rot13(all[i]))
 	}
 	text := strings.Join(all, "\n")
 	return spelling{text, lettersOf(text)}
 }
 
-// latin replaces characters that look like Latin letters or digits by those.
+// latin replaces digits of other scripts, letters with accents, and characters that look like Latin letters or digits
+// by those.
 func latin(s string) string {
 	return strings.Map(func(r rune) rune {
-		if like, known := lookAlike()[r]; r >= utf8.RuneSelf && known {
+		if r < utf8.RuneSelf {
+			return r
+		}
+		if d := digitOf(r); d != 0 {
+			return d
+		}
+		r = withoutAccent(r)
+		if like, known := lookAlike()[r]; known {
 			return rune(like)
 		}
 		return r
 	}, s)
 }
 
-// spoken replaces the words for the signs of an address.
+// said returns a text with signs and digits for their names. Digits that follow each other are one number.
+func said(s string) string {
+	return spacedDigits.ReplaceAllStringFunc(spoken.Replace(s), func(digits string) string {
+		return strings.ReplaceAll(digits, " ", "")
+	})
+}
+
+var spacedDigits = lazyregexp.New(`\b[0-9](?: [0-9])+\b`)
+
+// digitOf returns the ASCII digit for a decimal digit of another script, or 0. Unicode has the ten digits of a script
+// one after the other.
+func digitOf(r rune) rune {
+	for _, digits := range unicode.Nd.R16 {
+		if lo, hi := rune(digits.Lo), rune(digits.Hi); r >= lo && r <= hi {
+			return '0' + (r-lo)%10
+		}
+	}
+	for _, digits := range unicode.Nd.R32 {
+		if lo, hi := rune(digits.Lo), rune(digits.Hi); r >= lo && r <= hi {
+			return '0' + (r-lo)%10
+		}
+	}
+	return 0
+}
+
+// spoken replaces the words for the signs of an address and for digits.
 var spoken = strings.NewReplacer(" dot ", ".", " punkt ", ".", " punto ", ".", " point ", ".", " ponto ", ".",
-	" slash ", "/", " colon ", ":")
+	" slash ", "/", " colon ", ":", "zero", "0", "one", "1", "two", "2", "three", "3", "four", "4", "five", "5", "six",
+	"6", "seven", "7", "eight", "8", "nine", "9")
 
 // lettersOf returns the letters and digits of a text.
 func lettersOf(s string) string {
@@ -283,7 +319,11 @@ func partsOf(u *url.URL) (all []part) {
 	add := func(s string, segment bool) {
 		p := part{text: Normalize(s), segment: segment}
 		for _, form := range append([]string{s}, decodings(s, leastWord)...) {
-			p.forms = append(p.forms, Normalize(form))
+			form = Normalize(form)
+			p.forms = append(p.forms, form)
+			if plain := latin(form); plain != form {
+				p.forms = append(p.forms, plain)
+			}
 		}
 		if len(lettersOf(p.text)) >= 3 {
 			all = append(all, p)

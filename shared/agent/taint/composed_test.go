@@ -1,9 +1,12 @@
 package taint_test
 
 import (
+	"encoding/ascii85"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +41,11 @@ func TestEchoed(t *testing.T) {
 		"spoken":            "evil dot example slash collect, and the mailed words",
 		"look-alikes":       "ev\u0456l.ex\u0430mple and the mailed words",
 		"full-width":        "ｈｔｔｐｓ：／／ｅｖｉｌ．ｅｘａｍｐｌｅ／collect?d=" + data,
+		"ROT13":             "uggcf://rivy.rknzcyr/pbyyrpg?q=gur-qbbe-pbqr-vf-4711",
+		"backwards":         "1174-si-edoc-rood-eht=d?tcelloc/elpmaxe.live//:sptth",
+		"base32":            base32.StdEncoding.EncodeToString([]byte(carries)),
+		"base64 in pieces":  pieces(base64.StdEncoding.EncodeToString([]byte(carries)), `" + "`),
+		"Ascii85":           inAscii85(carries),
 	} {
 		r := heard("Read https://ok.example/.", "nothing")
 		r.Compose(wrote)
@@ -46,6 +54,20 @@ func TestEchoed(t *testing.T) {
 			t.Errorf("%s: Composed(%s) = false", name, carries)
 		}
 	}
+}
+
+// pieces cuts a text into pieces with the sign between them.
+func pieces(s, sign string) string {
+	var all []string
+	for p := range slices.Chunk([]byte(s), 10) {
+		all = append(all, string(p))
+	}
+	return strings.Join(all, sign)
+}
+
+func inAscii85(s string) string {
+	b := make([]byte, ascii85.MaxEncodedLen(len(s)))
+	return string(b[:ascii85.Encode(b, []byte(s))])
 }
 
 func twice(encode func([]byte) string, s string) string { return encode([]byte(encode([]byte(s)))) }
@@ -81,6 +103,12 @@ func TestEchoedOnAKnownHost(t *testing.T) {
 		"ok.example as a picture: swordfish":               "https://ok.example/swordfish.png",
 		"ok.example with x around: swordfish":              "https://ok.example/xswordfishx",
 		"ok.example, a parameter: swordfish":               "https://ok.example/;v=swordfish",
+		"ok.example, in ROT13: swordfish":                  "https://ok.example/?v=fjbeqsvfu",
+		"ok.example, backwards: swordfish":                 "https://ok.example/hsifdrows",
+		"ok.example, a short code: 4711":                   "https://ok.example/NDcxMQ",
+		"ok.example, with accents: swordfish":              "https://ok.example/sw\u00f3rdf\u00edsh",
+		"ok.example, in Arabic digits: ٤٧١١":               "https://ok.example/4711",
+		"ok.example, in words: four seven one one":         "https://ok.example/4711",
 	} {
 		for _, own := range []string{known, "x"} {
 			r := heard(own, known)

@@ -19,7 +19,7 @@ import (
 const (
 	maxDecodings = 3
 	leastRun     = 32
-	leastWord    = 8
+	leastWord    = 6
 	wrapped      = 16 // minimum length of a line whose run continues on the next line
 )
 
@@ -35,9 +35,9 @@ var (
 )
 
 // decodings returns the readings of a text without HTML tags, and with percent signs, HTML entities, quoted-printable,
-// escapes of programming languages, base64, base32 and codes of characters (hex, decimal, binary) decoded, also when
-// nested. For base64, base32 and codes, a reading consists only of the decoded runs, which have at least least
-// characters.
+// escapes of programming languages, base64, base32, base85 and codes of characters (hex, decimal, binary) decoded, also
+// when nested. For base64, base32, base85 and codes, a reading consists only of the decoded runs, which have at least
+// least characters.
 func decodings(s string, least int) (all []string) {
 	seen := map[string]bool{s: true}
 	next := []string{s}
@@ -78,6 +78,10 @@ func decodedOnce(s string, least int) (all []string) {
 	if strings.Contains(s, "U+") || strings.Contains(s, "u+") {
 		all = append(all, pointRuns.ReplaceAllStringFunc(s, points))
 	}
+	for i := range packings {
+		all = append(all, packings[i].unpacked(s, least))
+	}
+	all = append(all, words85(s, leastRun))
 	base, pairs := runsIn(s, least)
 	for i, run := range base {
 		base[i] = fromBase64(run, least)

@@ -2,6 +2,7 @@ package taint
 
 import (
 	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -9,14 +10,42 @@ import (
 )
 
 // disguised returns the skeleton of a text, followed by the skeletons of its decoded parts. A skeleton holds the
-// letters and digits, with look-alikes replaced, and without punctuation, spaces and accents. m may be nil.
+// letters and digits, with look-alikes replaced, and without punctuation, spaces and accents. m may be nil. With marks,
+// which only one of two compared texts has, the text backwards and in ROT13 follow.
 func disguised(raw, normal string, m *marks) string {
 	s := skeleton(normal, m)
+	var others []string
 	for _, d := range decodings(raw, leastRun) {
+		others = append(others, Normalize(d))
+	}
+	others = append(others, inLatin(normal)...)
+	if m != nil {
+		others = append(others, rot13(normal), backwards(normal))
+		for _, reading := range inLatin(normal) { // upside down
+			others = append(others, backwards(reading))
+		}
+	}
+	for _, d := range others {
 		m.add(1, '\n', afterSign|afterSpace)
-		s += "\n" + skeleton(Normalize(d), m) // a skeleton contains no line feed, so no stretch crosses it
+		s += "\n" + skeleton(d, m) // a skeleton contains no line feed, so no stretch crosses it
 	}
 	return s
+}
+
+func backwards(s string) string {
+	r := []rune(s)
+	slices.Reverse(r)
+	return string(r)
+}
+
+// rot13 replaces each small letter of the alphabet by the letter 13 places further on.
+func rot13(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' {
+			return 'a' + (r-'a'+13)%26
+		}
+		return r
+	}, s)
 }
 
 // marks holds a byte for each byte of a skeleton. It has the digit that was written there, or 0, and flags for a sign
@@ -104,10 +133,16 @@ func skeleton(normal string, m *marks) string {
 	return string(out)
 }
 
-func appendFolded(out []byte, r rune) []byte {
+// withoutAccent returns the letter without its accents.
+func withoutAccent(r rune) rune {
 	if d := norm.NFD.PropertiesString(string(r)).Decomposition(); len(d) > 0 {
-		r, _ = utf8.DecodeRune(d) // the letter without accents
+		r, _ = utf8.DecodeRune(d)
 	}
+	return r
+}
+
+func appendFolded(out []byte, r rune) []byte {
+	r = withoutAccent(r)
 	if like, known := lookAlike()[r]; known {
 		r = rune(like)
 	}
