@@ -22,6 +22,9 @@ await run({
     await shot(page, 'postponed');
     await page.reload();
     await page.locator('.action').getByText(/^Waits until/).waitFor();
+    await ask(page, 'hello'); // the conversation does not wait for it
+    await page.locator('.message.assistant').getByText('offline demo model').waitFor();
+    await page.locator('.action').getByText(/^Waits until/).waitFor();
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.locator('.action').getByText('Cancelled, nothing was done').waitFor();
   },

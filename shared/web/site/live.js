@@ -83,6 +83,11 @@ export class Live {
     return !this.over && this.actions.some((a) => a.decision && lasts(a.heldUntil));
   }
 
+  /** paused reports whether the run waits for a service or a model that asked for a pause, which can last an hour. */
+  get paused() {
+    return !this.over && (lasts(this.#resumes) || this.actions.some((a) => lasts(a.notBefore)));
+  }
+
   /** words returns the run's text, or why it failed. */
   get words() {
     return this.#message || this.#text.trim();

@@ -206,7 +206,7 @@ export class Transcript {
 
   /** sending reports whether a request is in progress, so a second press sends nothing. */
   sending() {
-    return [...this.#lives].some((l) => !l.over && (l.held || l.status !== 'awaiting_confirmation'));
+    return [...this.#lives].some((l) => !l.over && !l.paused && (l.held || l.status !== 'awaiting_confirmation'));
   }
 
   render() {

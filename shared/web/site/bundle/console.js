@@ -4323,6 +4323,10 @@ var Live = class {
   get held() {
     return !this.over && this.actions.some((a) => a.decision && lasts(a.heldUntil));
   }
+  /** paused reports whether the run waits for a service or a model that asked for a pause, which can last an hour. */
+  get paused() {
+    return !this.over && (lasts(this.#resumes) || this.actions.some((a) => lasts(a.notBefore)));
+  }
   /** words returns the run's text, or why it failed. */
   get words() {
     return this.#message || this.#text.trim();
@@ -4747,7 +4751,7 @@ var Transcript = class {
   }
   /** sending reports whether a request is in progress, so a second press sends nothing. */
   sending() {
-    return [...this.#lives].some((l) => !l.over && (l.held || l.status !== "awaiting_confirmation"));
+    return [...this.#lives].some((l) => !l.over && !l.paused && (l.held || l.status !== "awaiting_confirmation"));
   }
   render() {
     const nodes = [];
