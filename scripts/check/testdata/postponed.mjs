@@ -1,6 +1,7 @@
 // An approved call whose service asks for a pause. Run by TestPostponed; ENDPOINT?wait=N sets the service's answer.
 
 import { accessible, ask, cards, expect, lain, newThread, press, run, shot, signIn, visit } from './driver.mjs';
+import { look } from './looks/look.mjs';
 import { ended, rows } from './console/console.mjs';
 
 const { ENDPOINT } = process.env;
@@ -18,8 +19,7 @@ await run({
     await service(3600);
     await rated(page, 5);
     await page.locator('.action').getByText(/^Waits until .*: its service asked for a pause$/).waitFor();
-    await accessible(page, 'a call that waits for its service');
-    await shot(page, 'postponed');
+    await look(page, 'postponed', page.locator('.action'));
     await page.reload();
     await page.locator('.action').getByText(/^Waits until/).waitFor();
     await ask(page, 'hello'); // the conversation does not wait for it

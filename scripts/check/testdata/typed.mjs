@@ -1,7 +1,8 @@
 // Words that are typed into cards, and what becomes of them when a card is decided elsewhere. Run by TestTyped.
 
-import { accessible, ask, cards, expect, inbox, lain, newThread, press, run, settled, shot, signIn, view }
+import { accessible, ask, cards, expect, inbox, lain, newThread, press, run, settled, signIn, view }
   from './driver.mjs';
+import { look } from './looks/look.mjs';
 
 const left = (page) => page.getByRole('group', { name: 'Words that were not sent' });
 const prompt = (page) => page.getByLabel('Your request');
@@ -30,8 +31,7 @@ await run({
     await elsewhere(page);
     await left(page).getByText('Not before Monday').waitFor();
     await page.locator('.action').getByText('Rejected, nothing was done').waitFor();
-    await accessible(page, 'words that were not sent');
-    await shot(page, 'typed');
+    await look(page, 'typed', left(page));
     await page.reload(); // they outlive it, as all that is typed does
     await left(page).getByRole('button', { name: 'Put it into a message' }).click();
     expect('what was in the input stays',
@@ -50,11 +50,9 @@ await run({
     await cards(page).getByLabel('Comment').fill('Please wait for Ana');
     await elsewhere(page, 'approve_once');
     await left(page).getByText('Please wait for Ana').waitFor();
-    await accessible(page, 'an inbox with words that were not sent');
-    await shot(page, 'typed-inbox');
+    await look(page, 'typed-inbox', left(page));
     await left(page).getByRole('button', { name: 'Put it into a message' }).click();
     await settled('its conversation has them', async () => (await prompt(page).inputValue()) === 'Please wait for Ana');
-    await page.setViewportSize({ width: 1280, height: 900 });
   },
 
   'changed fields stay, too, and can be discarded': async (page) => {
