@@ -34,7 +34,7 @@ await run({
     await look(page, 'typed', left(page));
     await page.reload(); // they outlive it, as all that is typed does
     await left(page).getByRole('button', { name: 'Put it into a message' }).click();
-    expect('what was in the input stays',
+    expect('the words in the input stay',
       (await prompt(page).inputValue()) === 'And one more thing\nNot before Monday');
     expect('it is offered once', !(await left(page).isVisible()));
   },

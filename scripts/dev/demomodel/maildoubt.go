@@ -21,7 +21,7 @@ var (
 	// otherMail matches a further reader, with a text of their own, in the text of a mail.
 	otherMail = lazyregexp.New(`(?i)\b((?:but|while|whereas|and)\s+(?:to\s+|tell\s+)?` + oneAddress +
 		`\s+(?:that|about)\b.*)`)
-	// corrected matches a correction of what was said before it.
+	// corrected matches a correction of the words before it.
 	corrected = lazyregexp.New(`(?i)[,;:.–—-]\s*((?:(?:oh|oops|sorry|no|wait|actually|um|uh|err?)[,.!\s]+)*` +
 		`(?:no,?\s+wait|wait,?\s+no|i\s+mean|i\s+meant|scratch\s+that|or\s+rather|make\s+that|correction)\b[^.\n]*)`)
 	// otherWord matches what the word before it is not.

@@ -54,7 +54,7 @@ export class Actions {
     return output ? [row, output] : [row];
   }
 
-  // left returns what was typed into the card of an action that was decided elsewhere.
+  // left returns the words that were typed into the card of an action, if it was decided elsewhere.
   #left(of) {
     const key = `${of.actionId} left ${of.approvalId ?? ''}`;
     if (!this.#cards.has(key) && !typedInto(of).length) return [];

@@ -135,7 +135,7 @@ export class Editor {
     }
   }
 
-  /** unread reports whether what was typed cannot be parsed yet, so it is not kept. */
+  /** unread reports whether the typed text cannot be parsed yet, so it is not kept. */
   unread = false;
 
   #keep() {

@@ -83,7 +83,7 @@ const cardless = (main, kept) => own().filter((id) => !main.querySelector(`[data
 const deciding = (list, a) => Boolean(list.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
 
 // part prepares the row of a card for its removal from the list. If the card still waits, but on a later page, it
-// stays while it is used. If it was decided elsewhere, what was typed into it stays.
+// stays while it is used. If it was decided elsewhere, the words typed into it stay.
 function part(row, a, { approvals, more }) {
   if (!row?.isConnected || row.matches(':has(> .lapsed), :has([aria-busy])')) return;
   const later = more && Date.parse(a.requestedAt) < Date.parse(approvals.at(-1)?.requestedAt);

@@ -29,7 +29,7 @@ const slots = (a) => [a.approvalId && commentSlot(a.approvalId),
   a.kind === 'plan' && !a.renewed && `refine-${a.runId}`].filter(Boolean);
 
 /**
- * typedInto returns what was typed into a card and not sent: the comment, the words for another plan, the answer to a
+ * typedInto returns the words typed into a card and not sent: the comment, the words for another plan, the answer to a
  * question, and the changed fields.
  * @param {any} a an approval as the API returns it, or the action of a question @returns {string[]}
  */
@@ -37,7 +37,7 @@ export const typedInto = (a) => [...slots(a).map((s) => drafts.get(s)), edits.ge
   ...changed(a).map((c) => c.join(': '))]
   .map((w) => String(w ?? '').trim()).filter(Boolean);
 
-// forget drops what was typed into a card.
+// forget drops the words typed into a card.
 function forget(a) {
   for (const s of slots(a)) drafts.set(s, undefined);
   for (const name of [version(a), `answer-${a.actionId}`]) edits.set(name, undefined);
@@ -53,7 +53,7 @@ export function putBack({ version, body }) {
 }
 
 /**
- * leftWords shows what was typed into a card that no longer waits, or returns undefined if there is nothing.
+ * leftWords shows the words typed into a card that no longer waits, or returns undefined if there is nothing.
  * @param {any} a see typedInto
  */
 export function leftWords(a) {

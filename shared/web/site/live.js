@@ -275,7 +275,7 @@ export class Live {
   }
 
   #renderFoot() {
-    const key = [this.status, this.#lost, this.runId, this.#message, this.#resumes].join('|');
+    const key = [this.status, this.#lost, this.runId, this.#message, this.#resumes, this.paused].join('|');
     if (this.#foot.dataset.key === key) return;
     this.#foot.dataset.key = key;
     const link = this.runId && !this.alone && el('a', { href: `#/run/${this.runId}` }, 'Details');
@@ -297,14 +297,15 @@ export class Live {
     const cancel = this.runId && !this.bare && button('Cancel', (e) => this.cancel(e.currentTarget), 'quiet-button');
     this.#fill(el('span', { class: 'dot', 'aria-hidden': 'true' }),
       el('span', {}, ...this.#doing()), ' ',
-      this.status === 'awaiting_confirmation' ? '' : el('time-spent'), this.#lost && button('Try now', hurry, 'small'),
-        cancel, link);
+      this.status === 'awaiting_confirmation' || this.paused ? '' : el('time-spent'),
+      this.#lost && button('Try now', hurry, 'small'), cancel, link);
   }
 
   // doing says what the run does.
   #doing() {
     if (this.#lost) return [`${this.#lost} Nothing is lost; trying again`];
     if (this.#resumes) return [`${waitsForModel} at `, clocked(this.#resumes)];
+    if (this.paused) return ['Waiting for the service'];
     return [runWords[this.status] ?? this.status];
   }
 

@@ -2975,7 +2975,7 @@ var Editor = class {
       this.wrong(err);
     }
   }
-  /** unread reports whether what was typed cannot be parsed yet, so it is not kept. */
+  /** unread reports whether the typed text cannot be parsed yet, so it is not kept. */
   unread = false;
   #keep() {
     try {
@@ -4182,7 +4182,7 @@ var Actions = class {
     const output = this.#outputs.get(a.actionId)?.node;
     return output ? [row5, output] : [row5];
   }
-  // left returns what was typed into the card of an action that was decided elsewhere.
+  // left returns the words that were typed into the card of an action, if it was decided elsewhere.
   #left(of) {
     const key3 = `${of.actionId} left ${of.approvalId ?? ""}`;
     if (!this.#cards.has(key3) && !typedInto(of).length) return [];
@@ -4508,7 +4508,7 @@ var Live = class {
     this.#renderFoot();
   }
   #renderFoot() {
-    const key3 = [this.status, this.#lost, this.runId, this.#message, this.#resumes].join("|");
+    const key3 = [this.status, this.#lost, this.runId, this.#message, this.#resumes, this.paused].join("|");
     if (this.#foot.dataset.key === key3) return;
     this.#foot.dataset.key = key3;
     const link = this.runId && !this.alone && el("a", { href: `#/run/${this.runId}` }, "Details");
@@ -4534,7 +4534,7 @@ var Live = class {
       el("span", { class: "dot", "aria-hidden": "true" }),
       el("span", {}, ...this.#doing()),
       " ",
-      this.status === "awaiting_confirmation" ? "" : el("time-spent"),
+      this.status === "awaiting_confirmation" || this.paused ? "" : el("time-spent"),
       this.#lost && button("Try now", hurry, "small"),
       cancel,
       link
@@ -4544,6 +4544,7 @@ var Live = class {
   #doing() {
     if (this.#lost) return [`${this.#lost} Nothing is lost; trying again`];
     if (this.#resumes) return [`${waitsForModel} at `, clocked(this.#resumes)];
+    if (this.paused) return ["Waiting for the service"];
     return [runWords[this.status] ?? this.status];
   }
   #fill(...children) {
