@@ -86,28 +86,39 @@ func (p *piece) spell(args []*syntax.Word) bool {
 		args = args[:len(args)-1]
 	}
 	for i, w := range args {
-		word, unclear := literal(w)
+		word, glob, known := wordOf(w, i == 0)
 		if bracket && i == 0 {
-			word, unclear, p.test = "test", nil, true
+			word, glob, known, p.test = "test", false, true, true
 		}
-		if unclear != nil && i > 0 && isOption(w.Lit()) {
-			word = w.Lit() // no file has the name of an option, which the shell would need to expand it
-		} else if unclear != nil {
-			if word = atHome(w); word == "" {
-				if word = pattern(w); word == "" {
-					return false
-				}
-				if p.globs == nil {
-					p.globs = map[int]bool{}
-				}
-				p.globs[i] = true
-			}
-		} else if !printable(word) || strings.HasPrefix(word, "~") { // a name that begins so is not a home directory
+		if !known {
 			return false
+		}
+		if glob {
+			if p.globs == nil {
+				p.globs = map[int]bool{}
+			}
+			p.globs[i] = true
 		}
 		p.argv = append(p.argv, word)
 	}
 	return len(p.globs) == 0 || !p.globs[0]
+}
+
+// wordOf returns a word of a program, whether it is a pattern for the names of files, and whether it is known.
+func wordOf(w *syntax.Word, first bool) (word string, glob, known bool) {
+	word, unclear := literal(w)
+	if unclear == nil {
+		// A name that begins with ~ is not a home directory.
+		return word, false, printable(word) && !strings.HasPrefix(word, "~")
+	}
+	if !first && isOption(w.Lit()) {
+		return w.Lit(), false, true // no file has the name of an option, which the shell would need to expand it
+	}
+	if word = atHome(w); word != "" {
+		return word, false, true
+	}
+	word = pattern(w)
+	return word, true, word != ""
 }
 
 // printable reports whether a text is printable ASCII.
