@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 )
 
 // The limits of a discovery.
@@ -21,6 +22,7 @@ const (
 	discoverySize = 64 << 10
 	discoveryKept = time.Hour
 	failureKept   = 5 * time.Second // an unreachable issuer delays one request, not all
+	mostPaused    = 5 * time.Minute // maximum time for which an issuer can ask not to be asked
 )
 
 // google issues ID tokens to public web clients at its authorization endpoint only: its token endpoint requires a
@@ -39,6 +41,7 @@ type endpoints struct {
 type issuer struct {
 	url    string
 	client *http.Client
+	now    func() time.Time
 
 	mu    sync.Mutex
 	known *endpoints
@@ -46,20 +49,23 @@ type issuer struct {
 	until time.Time
 }
 
-func newIssuer(address string, client *http.Client) *issuer {
+func newIssuer(address string, client *http.Client, now func() time.Time) *issuer {
 	if !strings.Contains(address, "://") { // Google's short spelling
 		address = "https://" + address
 	}
 	if client == nil {
 		client = &http.Client{Timeout: discoveryTime}
 	}
-	return &issuer{url: address, client: client}
+	if now == nil {
+		now = time.Now
+	}
+	return &issuer{url: address, client: outbound.PatientFor(client, now, mostPaused), now: now}
 }
 
 func (i *issuer) endpoints(ctx context.Context) (*endpoints, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if time.Now().Before(i.until) {
+	if i.now().Before(i.until) {
 		return i.known, i.err
 	}
 	i.known, i.err = i.discover(context.WithoutCancel(ctx)) // other requests wait for it, too
@@ -67,7 +73,7 @@ func (i *issuer) endpoints(ctx context.Context) (*endpoints, error) {
 	if i.err != nil {
 		kept = failureKept
 	}
-	i.until = time.Now().Add(kept)
+	i.until = i.now().Add(kept)
 	return i.known, i.err
 }
 

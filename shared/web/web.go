@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
@@ -36,7 +37,8 @@ type Options struct {
 	// in.
 	Issuer, ClientID string
 	LocalUsers       bool
-	Client           *http.Client // for the issuer's endpoints; nil means one with a timeout
+	Client           *http.Client     // for the issuer's endpoints; nil means one with a timeout
+	Now              func() time.Time // nil: time.Now
 
 	Widget fs.FS // the chat widget's files, including the console's API client client.js; nil for none
 }
@@ -53,7 +55,7 @@ type Site struct {
 func New(o Options) (*Site, error) {
 	s := &Site{options: o}
 	if o.ClientID != "" {
-		s.issuer = newIssuer(o.Issuer, o.Client)
+		s.issuer = newIssuer(o.Issuer, o.Client, o.Now)
 	}
 	site, err := fs.Sub(embedded, "site")
 	if err != nil {

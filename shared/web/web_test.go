@@ -18,6 +18,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/web"
@@ -204,6 +205,26 @@ func TestIssuerUnreachable(t *testing.T) {
 	}
 	if asked != 1 {
 		t.Errorf("it was asked %d times", asked)
+	}
+}
+
+// TestIssuerAsksToWait checks that an issuer that answers 503 with Retry-After is not asked before that time.
+func TestIssuerAsksToWait(t *testing.T) {
+	asked, now := 0, time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		w.Header().Set("Retry-After", "60")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(srv.Close)
+	s := site(t, web.Options{Issuer: srv.URL, ClientID: "c", Now: func() time.Time { return now }})
+	for _, at := range []struct {
+		second, want int
+	}{{0, 1}, {6, 1}, {59, 1}, {64, 2}} {
+		now = time.Date(2026, 11, 21, 9, 0, at.second, 0, time.UTC)
+		if w := get(s, "GET", "/config.json"); w.Code != http.StatusServiceUnavailable || asked != at.want {
+			t.Errorf("after %d s: %d, and it was asked %d times; want 503, %d", at.second, w.Code, asked, at.want)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/memo"
+	"github.com/countersign-run/countersign/shared/base/outbound"
 )
 
 // The two spellings of Google's issuer (https://developers.google.com/identity/openid-connect/openid-connect).
@@ -142,7 +143,10 @@ func expiredError() error {
 }
 
 func unavailable(err error) error {
+	after := 5 * time.Second
+	if paused := new(outbound.Paused); errors.As(err, &paused) {
+		after = max(after, paused.After)
+	}
 	return fault.New(fault.Tool, "issuer_unavailable",
-		"The sign-in service cannot be reached just now; please try again in a moment.").After(5 * time.Second).Because(
-		err)
+		"The sign-in service cannot be reached just now; please try again in a moment.").After(after).Because(err)
 }

@@ -24,6 +24,8 @@ const (
 	fetchLimit   = 1 << 20          // bytes of a discovery document or a key set
 	refetchEvery = 10 * time.Second // minimum time between fetches, however many unknown key IDs clients send
 	retryEvery   = time.Second      // minimum time between attempts while the issuer does not answer
+	// maximum time for which an issuer can ask not to be asked, because without its keys no user can sign in
+	mostPaused = 5 * time.Minute
 	// then keys are fetched again, because the issuer may have withdrawn some
 	freshFor   = time.Hour
 	keptFor    = 24 * time.Hour // after this time, keys are dropped even if the issuer does not answer
@@ -53,7 +55,7 @@ func newKeyring(issuer string, client *http.Client, now func() time.Time) *keyri
 	}
 	bounded := *client
 	bounded.Transport = outbound.Limit(client.Transport, fetchLimit)
-	return &keyring{issuer: issuer, client: &bounded, now: now}
+	return &keyring{issuer: issuer, client: outbound.PatientFor(&bounded, now, mostPaused), now: now}
 }
 
 // key returns the key with the ID, errUnknownKey, or an error that says that the issuer cannot be reached.

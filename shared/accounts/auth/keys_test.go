@@ -124,6 +124,59 @@ func TestIssuerDown(t *testing.T) {
 	}
 }
 
+// TestIssuerAsksToWait has an issuer answer with 429 or 503 and Retry-After, for its discovery document or its keys. It
+// is asked again after that time, or after 5 minutes if it asks for longer.
+func TestIssuerAsksToWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, after string
+		status      int
+		waits       time.Duration
+	}{
+		"keys in seconds":      {"/jwks", "90", 429, 90 * time.Second},
+		"discovery in seconds": {"/.well-known/openid-configuration", "90", 503, 90 * time.Second},
+		"keys by a date":       {"/jwks", "Fri, 21 Nov 2025 09:01:30 GMT", 503, 90 * time.Second},
+		"for too long":         {"/jwks", "86400", 503, 5 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newInternet(t)
+			w.now = time.Date(2025, 11, 21, 9, 0, 0, 0, time.UTC)
+			host := strings.TrimPrefix(firebase, "https://")
+			host, _, _ = strings.Cut(host, "/")
+			genuine := w.hosts[host]
+			busy := true
+			w.hosts[host] = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+				if !busy || !strings.HasSuffix(r.URL.Path, c.path) {
+					genuine.ServeHTTP(rw, r)
+					return
+				}
+				rw.Header().Set("Retry-After", c.after)
+				rw.WriteHeader(c.status)
+			})
+			v := w.verifier(t, nil)
+			sign := func() error {
+				_, err := v.User(request("Bearer " + w.sign(t, w.users, w.userClaims())))
+				return err
+			}
+			first := sign()
+			asked := w.count(firebase + c.path)
+			w.now = w.now.Add(10 * time.Second)
+			if err := sign(); fault.As(err).RetryAfter != c.waits-10*time.Second {
+				t.Errorf("the client is asked to wait for %s; want %s", fault.As(err).RetryAfter, c.waits-10*time.Second)
+			}
+			w.now = w.now.Add(c.waits - 11*time.Second)
+			if err := sign(); !fault.Is(err, fault.Tool, "issuer_unavailable") || w.count(firebase+c.path) != asked {
+				t.Errorf("a second before, %v with %d more requests; want issuer_unavailable with none (first %v)", err,
+					w.count(firebase+c.path)-asked, first)
+			}
+			busy = false
+			w.now = w.now.Add(time.Second)
+			if err := sign(); err != nil {
+				t.Errorf("after that time: %v", err)
+			}
+		})
+	}
+}
+
 func TestKeyFetchCancelled(t *testing.T) {
 	w := newInternet(t)
 	w.hold = make(chan struct{})

@@ -57,18 +57,22 @@ const maxPauses = 10_000
 // Patient returns a copy of the client that remembers which URLs have asked to wait: with Retry-After in an answer of
 // 429 or 503. Until that time it sends nothing there, and returns [Paused]. Other URLs of the same host do not wait,
 // because a service can limit one subscription only.
-func Patient(c *http.Client, now func() time.Time) *http.Client {
+func Patient(c *http.Client, now func() time.Time) *http.Client { return PatientFor(c, now, MaxWait) }
+
+// PatientFor is [Patient] with a shorter limit of the wait. It is for a service without which nothing works.
+func PatientFor(c *http.Client, now func() time.Time, most time.Duration) *http.Client {
 	out := *c
 	if out.Transport == nil {
 		out.Transport = Default()
 	}
-	out.Transport = &patient{base: out.Transport, now: now, until: map[string]time.Time{}}
+	out.Transport = &patient{base: out.Transport, now: now, most: most, until: map[string]time.Time{}}
 	return &out
 }
 
 type patient struct {
 	base http.RoundTripper
 	now  func() time.Time
+	most time.Duration
 
 	mu    sync.Mutex
 	until map[string]time.Time // by URL
@@ -88,7 +92,7 @@ func (p *patient) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if res.StatusCode == http.StatusTooManyRequests || res.StatusCode == http.StatusServiceUnavailable {
-		p.pause(key, RetryAfter(res.Header, p.now()))
+		p.pause(key, min(RetryAfter(res.Header, p.now()), p.most))
 	}
 	return res, nil
 }

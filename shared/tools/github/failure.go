@@ -3,6 +3,7 @@ package github
 import (
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	githubapi "github.com/google/go-github/v92/github"
@@ -26,11 +27,11 @@ func read(err error) provider.Failure {
 	var refused *githubapi.ErrorResponse
 	switch {
 	case errors.As(err, &limited):
-		after := min(max(time.Until(limited.Rate.Reset.Time), 0), time.Hour)
-		return provider.Failure{Proof: provider.Limited, Status: status(limited.Response), Reason: "rate", After: after}
+		return provider.Failure{Proof: provider.Limited, Status: status(limited.Response), Reason: "rate",
+			After: untilReset(limited.Response)}
 	case errors.As(err, &asked):
 		return provider.Failure{Proof: provider.Limited, Status: status(asked.Response), Reason: "secondary_rate",
-			After: min(asked.GetRetryAfter(), time.Hour)}
+			After: untilReset(asked.Response)}
 	case errors.As(err, &moved):
 		return provider.Failure{Proof: provider.Refused, Status: moved.StatusCode, Reason: "moved"}
 	case errors.As(err, &second):
@@ -40,6 +41,19 @@ func read(err error) provider.Failure {
 		return readAnswer(refused)
 	}
 	return provider.Lost(err)
+}
+
+// untilReset returns how long GitHub asks to wait, an hour at most: by Retry-After, or else until the reset of the limit,
+// counted from the answer's own date.
+func untilReset(r *http.Response) time.Duration {
+	if r == nil {
+		return 0
+	}
+	after := outbound.RetryAfter(r.Header, time.Time{})
+	if reset, err := strconv.ParseInt(r.Header.Get(githubapi.HeaderRateReset), 10, 64); err == nil && after == 0 {
+		after = outbound.WaitUntil(r.Header, time.Unix(reset, 0), time.Time{})
+	}
+	return min(after, time.Hour)
 }
 
 func status(r *http.Response) int {
