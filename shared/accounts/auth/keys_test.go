@@ -160,8 +160,8 @@ func TestIssuerAsksToWait(t *testing.T) {
 			first := sign()
 			asked := w.count(firebase + c.path)
 			w.now = w.now.Add(10 * time.Second)
-			if err := sign(); fault.As(err).RetryAfter != c.waits-10*time.Second {
-				t.Errorf("the client is asked to wait for %s; want %s", fault.As(err).RetryAfter, c.waits-10*time.Second)
+			if got, want := fault.As(sign()).RetryAfter, c.waits-10*time.Second; got != want {
+				t.Errorf("the client is asked to wait for %s; want %s", got, want)
 			}
 			w.now = w.now.Add(c.waits - 11*time.Second)
 			if err := sign(); !fault.Is(err, fault.Tool, "issuer_unavailable") || w.count(firebase+c.path) != asked {

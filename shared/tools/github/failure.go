@@ -43,8 +43,8 @@ func read(err error) provider.Failure {
 	return provider.Lost(err)
 }
 
-// untilReset returns how long GitHub asks to wait, an hour at most: by Retry-After, or else until the reset of the limit,
-// counted from the answer's own date.
+// untilReset returns how long GitHub asks to wait, an hour at most: by Retry-After, or else until the reset of the
+// limit, counted from the answer's own date.
 func untilReset(r *http.Response) time.Duration {
 	if r == nil {
 		return 0
