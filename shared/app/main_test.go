@@ -13,6 +13,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beCollector) != "" {
 		serveCollector()
 	}
+	if os.Getenv(beRelease) != "" {
+		serveRelease()
+	}
 	mcpservers.Main()
 	leaktest.Main(m, emulators.End)
 }

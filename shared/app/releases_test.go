@@ -1,0 +1,295 @@
+package app_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/store/document"
+	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/child"
+	"github.com/countersign-run/countersign/shared/testkit/faulty"
+)
+
+// release is the kind of a process: which release it is.
+type release string
+
+const (
+	this     release = "this"
+	later    release = "later"    // adds a member to each document of a run, and to each event
+	unsigned release = "unsigned" // a release before decisions were signed
+)
+
+// beRelease is the variable that makes this program a process of a release instead of a test. It has the settings.
+const beRelease = "BE_RELEASE"
+
+// serveRelease serves all functions until its input ends.
+func serveRelease() {
+	settings := map[string]string{}
+	must(json.Unmarshal([]byte(os.Getenv(beRelease)), &settings))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	settings["PUBLIC_URL"] = "http://" + ln.Addr().String()
+	var opts []app.Option
+	switch release(settings["RELEASE_KIND"]) {
+	case later:
+		opts = append(opts, app.WithEnv(func(l *unit.Env) {
+			l.Store = faulty.Wrap(l.Store, faulty.Commits(writtenLater))
+		}))
+	case unsigned:
+		settings["DECISIONS"] = "off"
+	}
+	getenv := func(name string) string { return settings[name] }
+	_, stop, err := testkit.Serve(context.Background(), ln, getenv, os.Stderr, nil, opts...)
+	must(err)
+	fmt.Println(settings["PUBLIC_URL"])
+	_, err = io.Copy(io.Discard, os.Stdin)
+	must(errors.Join(err, stop()))
+	os.Exit(0)
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// writtenLater adds a member that only a later release knows to each document of a run, and to its events.
+func writtenLater(ctx context.Context, c *faulty.Call, next faulty.Next) error {
+	c.Writes = slices.Clone(c.Writes)
+	for i, w := range c.Writes {
+		if kind, _, _ := strings.Cut(w.Doc.Path, "/"); len(w.Doc.Data) > 0 &&
+			(kind == document.Runs || kind == document.Approvals || kind == document.Threads) {
+			c.Writes[i].Doc.Data = marked(w.Doc.Data)
+		}
+	}
+	return next(ctx)
+}
+
+func marked(data []byte) []byte {
+	doc := map[string]json.RawMessage{}
+	must(json.Unmarshal(data, &doc))
+	doc["later"] = json.RawMessage(`{"of":1.50}`)
+	log := map[string]json.RawMessage{}
+	if doc["log"] != nil {
+		must(json.Unmarshal(doc["log"], &log))
+	}
+	var tail []map[string]json.RawMessage
+	if log["tail"] != nil {
+		must(json.Unmarshal(log["tail"], &tail))
+		for _, item := range tail {
+			item["later"] = doc["later"]
+		}
+		log["tail"] = encoded(tail)
+		doc["log"] = encoded(log)
+	}
+	return encoded(doc)
+}
+
+func encoded(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	must(err)
+	return data
+}
+
+// releases are processes of several releases on one store, one after the other.
+type releases struct {
+	t        testing.TB
+	cloud    *testkit.Cloud
+	settings map[string]string
+	run      testkit.Answer
+	seen     map[string]bool // the members of the later release that the documents had, by document and event
+}
+
+func newReleases(t testing.TB, settings ...string) *releases {
+	c, err := testkit.NewCloud()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := &releases{t: t, cloud: c, settings: c.Settings()}
+	w.settings["DATA_DIR"] = t.TempDir()
+	for _, s := range append(settings, "FIRESTORE_EMULATOR_HOST="+os.Getenv("FIRESTORE_EMULATOR_HOST")) {
+		name, value, _ := strings.Cut(s, "=")
+		w.settings[name] = value
+	}
+	return w
+}
+
+// with returns the processes of another run.
+func (w *releases) with(t testing.TB) *releases {
+	return &releases{t: t, cloud: w.cloud, settings: w.settings}
+}
+
+// as starts a process of the release, lets the user do something there, and ends the process.
+func (w *releases) as(of release, do func(*testkit.Deployment)) {
+	w.t.Helper()
+	settings := maps.Clone(w.settings)
+	settings["RELEASE_KIND"] = string(of)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), beRelease+"="+string(encoded(settings)))
+	var logs bytes.Buffer
+	cmd.Stderr = &logs
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ended, err := child.Start(cmd)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	url, err := bufio.NewReader(out).ReadString('\n')
+	if err == nil {
+		do(&testkit.Deployment{Cloud: w.cloud, Base: strings.TrimSpace(url), Logs: &testkit.Log{}})
+		err = in.Close()
+	}
+	<-ended
+	if code := cmd.ProcessState.ExitCode(); err != nil || code != 0 {
+		w.t.Fatalf("the process of %s release ended with %d: %v\n%s", of, code, err, logs.Bytes())
+	}
+	w.kept()
+}
+
+// kept checks that each member that a process of the later release has written is still there.
+func (w *releases) kept() {
+	w.t.Helper()
+	cfg, err := config.Load(func(name string) string { return w.settings[name] })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	st, err := app.OpenStore(w.t.Context(), cfg, time.Now)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer st.Close()
+	paths := []string{document.RunPath(w.run.RunID), document.ThreadPath(w.run.ThreadID)}
+	for _, a := range w.run.Approvals {
+		paths = append(paths, document.ApprovalPath(a.ApprovalID))
+	}
+	docs, err := st.Get(w.t.Context(), paths...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	now := map[string]bool{}
+	for _, d := range docs {
+		var doc struct {
+			Later json.RawMessage
+			Log   struct {
+				Tail []struct {
+					Seq   int64
+					Later json.RawMessage
+				}
+			}
+		}
+		must(json.Unmarshal(d.Data, &doc))
+		now[d.Path] = doc.Later != nil
+		for _, e := range doc.Log.Tail {
+			now[fmt.Sprint(d.Path, " event ", e.Seq)] = e.Later != nil
+		}
+	}
+	for what, had := range w.seen {
+		if had && !now[what] {
+			w.t.Errorf("%s has lost the member of the later release", what)
+		}
+	}
+	w.seen = now
+}
+
+// decides approves the only waiting call of the run.
+func (w *releases) decides(d *testkit.Deployment) {
+	w.t.Helper()
+	r, err := d.Run(w.t.Context(), "ana", w.run.RunID)
+	if err != nil || len(r.Approvals) != 1 {
+		w.t.Fatalf("%v, and %d cards wait: %s; want 1", err, len(r.Approvals), r.Body)
+	}
+	w.run.Approvals = append(w.run.Approvals, r.Approvals[0])
+	a, err := d.Resolve(w.t.Context(), "ana", r.Approvals[0], "approve_once")
+	if err != nil || a.HTTP != 200 {
+		w.t.Fatalf("%v, the decision was answered with %d: %s; want 200", err, a.HTTP, a.Body)
+	}
+}
+
+// resumes delivers the run's message to the process, as the queue does, and returns the run.
+func (w *releases) resumes(d *testkit.Deployment) testkit.Answer {
+	w.t.Helper()
+	err := d.Push(d.Base)(w.t.Context(), queue.Envelope(queue.Message{RunID: w.run.RunID}, "1", 1, time.Now()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r, err := d.Run(w.t.Context(), "ana", w.run.RunID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// TestRunAcrossReleases lets processes of two releases work on one run: one release begins it, the other decides, and
+// the first one ends it. The e-mail is sent once, and neither release loses what only the other one knows. A yes that a
+// release without signatures has recorded is asked for again.
+func TestRunAcrossReleases(t *testing.T) {
+	onEachStore(t, func(t *testing.T, settings ...string) {
+		w := newReleases(t, settings...)
+		w.cloud.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "ten", "ten")))
+		for _, c := range []struct {
+			begins, decides, ends release
+			again                 bool // the user is asked again
+		}{
+			{later, this, later, false}, {this, later, this, false}, {this, unsigned, this, true},
+			{unsigned, this, unsigned, false},
+		} {
+			signs := len(settings) == 0 // with Firestore, a key of Cloud KMS would have to sign
+			if (c.begins == unsigned || c.decides == unsigned) && !signs {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, %s, %s", c.begins, c.decides, c.ends), func(t *testing.T) {
+				w := w.with(t)
+				before := len(w.cloud.Effects())
+				w.as(c.begins, func(d *testkit.Deployment) {
+					r, err := d.Ask(t.Context(), "ana", "Write to bob@example.com: ten")
+					if err != nil || r.HTTP != 200 || len(r.Approvals) != 1 {
+						t.Fatalf("%v, the run began with %d: %s; want 200 and a card", err, r.HTTP, r.Body)
+					}
+					w.run = testkit.Answer{RunID: r.RunID, ThreadID: r.ThreadID}
+				})
+				w.as(c.decides, w.decides)
+				w.as(c.ends, func(d *testkit.Deployment) {
+					r := w.resumes(d)
+					if n := len(w.cloud.Effects()) - before; c.again {
+						if n != 0 || len(r.Approvals) != 1 {
+							t.Fatalf("%d effects, and %s; want none, and a card", n, r.Body)
+						}
+						w.decides(d)
+						r = w.resumes(d)
+					}
+					if n := len(w.cloud.Effects()) - before; r.Status != "completed" || n != 1 {
+						t.Errorf("the run is %s with %d effects: %s; want completed with 1", r.Status, n, r.Body)
+					}
+				})
+			})
+		}
+	})
+}
