@@ -62,7 +62,7 @@ var lookers = map[string]looker{
 	"groups": {operand: isName, most: anyNumber},
 	"head": {short: "qvz", valued: "nc", counts: true, operand: isPath, least: 1, most: anyNumber, content: true,
 		long: "lines= bytes= quiet verbose"},
-	"hostname": {short: "fiIsdA", long: "fqdn long ip-address all-ip-addresses short domain all-fqdns"},
+	"hostname": {short: "fiIsd", long: "fqdn long ip-address all-ip-addresses short domain"},
 	"id":       {short: "ugGnrzZ", long: "user group groups name real", operand: isName, most: anyNumber},
 	"logname":  {},
 	"ls": {short: "aAbBcCdfFgGhHiklmnNopqQrRsStuUvxXZ1", operand: isPath, most: anyNumber, walks: "R",

@@ -159,4 +159,7 @@ func TestConfigurationsOfLookers(t *testing.T) {
 	if !strings.Contains(out, "x\r\n") || strings.Contains(out, "-Mtold") {
 		t.Errorf("it printed %s", out)
 	}
+	if !strings.Contains(out, "\nPYTHONDONTWRITEBYTECODE=1\r\n") {
+		t.Error("programs in Python, such as pip, would write their compiled modules")
+	}
 }

@@ -902,7 +902,7 @@ cleanly() {
 	env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/nonexistent USER="$USER" \
 		LOGNAME="$LOGNAME" LANG="${LANG:-C.UTF-8}" PAGER=cat GIT_PAGER=cat SYSTEMD_PAGER=cat \
 		DEBIAN_FRONTEND=noninteractive TERM=xterm-256color PIP_CONFIG_FILE=/dev/null PIP_DISABLE_PIP_VERSION_CHECK=1 \
-		COUNTERSIGN_ACTION="$id" "$@"
+		PYTHONDONTWRITEBYTECODE=1 COUNTERSIGN_ACTION="$id" "$@"
 }
 
 # find_rest sets $found to the processes of the command that are left: of its session, and those with its variable. The
