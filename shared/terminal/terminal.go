@@ -77,8 +77,8 @@ type Host struct {
 	// the ID of the user's host that this one is reached through; empty: it is reached directly
 	Jump    string  `json:"jump,omitempty"`
 	AutoRun AutoRun `json:"autoRun"`
-	// Withdrawn means that AutoRun does not count until the user sets it again: the store was put back, and the user may
-	// have changed it since. AutoRun keeps its value, because Secret is bound to it.
+	// Withdrawn means that AutoRun does not count until the user sets it again: the store was put back, and the user
+	// may have changed it since. AutoRun keeps its value, because Secret is bound to it.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	// absolute paths; files below them can be printed without approval
 	ReadPaths []string `json:"readPaths,omitempty"`
