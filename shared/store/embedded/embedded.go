@@ -30,7 +30,8 @@ const (
 	busyTimeout = 5 * time.Second // how long a process waits for another's commit before ErrUnavailable
 	busySlice   = 25 * time.Millisecond
 	openTimeout = 30 * time.Second
-	readers     = 4 // connections that read while one writes
+	openBusy    = 25 * time.Second // how long Open waits for a process that creates or rewrites the file
+	readers     = 4                // connections that read while one writes
 )
 
 // Driver is the name of the database/sql driver that opens stores. A test can replace it with a driver that counts.
@@ -133,7 +134,7 @@ func connect(dsn string, conns int) (*sql.DB, error) {
 func start(s *Store) (*Store, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
-	err := withRetries(ctx, func() error { return migrate(ctx, s.writer) })
+	err := withRetries(ctx, openBusy, func() error { return migrate(ctx, s.writer) })
 	if err == nil {
 		err = s.prepare(ctx)
 	}

@@ -30,12 +30,13 @@ func wrap(ctx context.Context, method string, err error) error {
 	return fmt.Errorf("embedded store: %s: %w", method, err)
 }
 
-// withRetries retries while another process holds the file's lock, for up to busyTimeout. SQLite's own busy handler
-// ignores ctx, and does not run while a new file is switched to a write-ahead log.
-func withRetries(ctx context.Context, try func() error) error {
-	for deadline := time.Now().Add(busyTimeout); ; {
+// withRetries retries while another process holds the file's lock, for up to most. SQLite's own busy handler ignores
+// ctx, and does not run while a new file is switched to a write-ahead log.
+func withRetries(ctx context.Context, most time.Duration, try func() error) error {
+	for deadline := time.Now().Add(most); ; {
+		last := time.Now().After(deadline)
 		err := try()
-		if code(err) != sqlite3.SQLITE_BUSY || time.Now().After(deadline) {
+		if code(err) != sqlite3.SQLITE_BUSY || last {
 			return err
 		}
 		select {

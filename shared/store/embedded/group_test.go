@@ -174,8 +174,8 @@ func TestCommitWithPanic(t *testing.T) {
 	})
 }
 
-// On one core, all callers that are ready to commit share the first one's transaction, even if the first one never has
-// to wait.
+// On one core, callers that are ready to commit share the first one's transaction, even if the first one never has to
+// wait. A few callers may be ready too late.
 func TestTogetherOnOneCore(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	f := &file{}
@@ -197,7 +197,7 @@ func TestTogetherOnOneCore(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(f.transactions) > 3 {
+	if len(f.transactions) > 15 {
 		t.Errorf("%d transactions for 30 commits at once: %v", len(f.transactions), f.transactions)
 	}
 }

@@ -41,7 +41,7 @@ func (s *Store) writeTogether(ctx context.Context, take func() []*member) (err e
 	s.using.Lock()
 	defer s.using.Unlock()
 	return s.withOwn(ctx, func() error {
-		if err := withRetries(ctx, func() error { return s.own.exec(beginSQL) }); err != nil {
+		if err := withRetries(ctx, busyTimeout, func() error { return s.own.exec(beginSQL) }); err != nil {
 			return err
 		}
 		taken := take()
