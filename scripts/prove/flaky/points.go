@@ -43,7 +43,7 @@ func pointsOf(f *ast.File) (all []place) {
 			}
 			all = append(all, pointsIn(n.Body)...)
 		case *ast.RangeStmt:
-			if _, ok := n.X.(*ast.CallExpr); ok { // it may be an iterator
+			if mayIterate(n.X) {
 				all = append(all, place{n.Body.Lbrace + 1, first})
 			}
 		case *ast.GoStmt:
@@ -82,6 +82,23 @@ func pointsIn(list []ast.Stmt) (all []place) {
 	return all
 }
 
+// packages are the packages with functions whose results have no goroutine behind them.
+var packages = []string{"bytes", "maps", "slices", "strings"}
+
+// mayIterate reports whether an expression may be an iterator of the module.
+func mayIterate(x ast.Expr) bool {
+	call, ok := x.(*ast.CallExpr)
+	if !ok || name(call) == "append" {
+		return false
+	}
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return true
+	}
+	of, ok := f.X.(*ast.Ident)
+	return !ok || !slices.Contains(packages, of.Name)
+}
+
 // begins returns the place at which each function literal begins.
 func begins(functions ...ast.Expr) (all []place) {
 	for _, f := range functions {
@@ -103,7 +120,7 @@ func passes(nodes ...ast.Node) (found bool) {
 			case *ast.FuncLit:
 				return false
 			case *ast.CallExpr:
-				found = found || slices.Contains(passing, name(n))
+				found = found || slices.Contains(passing, name(n)) && !fills(n)
 			case *ast.UnaryExpr:
 				found = found || n.Op == token.ARROW
 			}
@@ -111,6 +128,15 @@ func passes(nodes ...ast.Node) (found bool) {
 		})
 	}
 	return found
+}
+
+// fills reports whether a call writes to a variable of this process, such as fmt.Fprintf(&b, …).
+func fills(call *ast.CallExpr) bool {
+	if len(call.Args) == 0 {
+		return false
+	}
+	to, ok := call.Args[0].(*ast.UnaryExpr)
+	return ok && to.Op == token.AND
 }
 
 // name returns the name of the called function or method, without its package or receiver.
