@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -188,7 +189,7 @@ func countTo50(st store.Store) error {
 		}
 		versions, err := st.Commit(ctx, write)
 		switch {
-		case errors.Is(err, store.ErrConflict):
+		case errors.Is(err, store.ErrConflict), errors.Is(err, store.ErrUnavailable): // another process was first
 			continue
 		case err != nil:
 			return err
@@ -207,6 +208,7 @@ func TestProcesses(t *testing.T) {
 	var running []*exec.Cmd
 	for range processes {
 		cmd := child(t, "count", dir)
+		cmd.Stderr = new(strings.Builder)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -214,7 +216,7 @@ func TestProcesses(t *testing.T) {
 	}
 	for _, cmd := range running {
 		if err := cmd.Wait(); err != nil {
-			t.Errorf("a process failed: %v", err)
+			t.Errorf("a process failed: %v: %s", err, cmd.Stderr)
 		}
 	}
 	docs, err := file(t, dir, time.Now).Get(t.Context(), "runs/counter")
