@@ -163,7 +163,7 @@ func (d definition[In, Out]) bind(c *core) (*tool.Tool, error) {
 		if err != nil {
 			return nil, d.forModel(err)
 		}
-		raw, err := strictjson.Marshal(out)
+		raw, err := strictjson.Marshal(&out)
 		if err != nil {
 			noteResult(ctx, call.ActionID, err)
 			return nil, tool.Unread(fault.New(fault.Tool, "failed", // for an effect: the call ran

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"math/big"
 	"net/netip"
 	"path/filepath"
 	"regexp"
@@ -307,5 +308,45 @@ func TestContinueInOwnTool(t *testing.T) {
 	res, err := s.Send(t.Context(), "go")
 	if err != nil || res.Text != "So." || !strings.Contains(heard(m), "went on") {
 		t.Errorf("%v %+v, the model reads %s", err, res, heard(m))
+	}
+}
+
+// TestNumbersAndPointers calls a tool whose arguments and result have numbers as they are written, numbers in texts, and
+// pointers that are null.
+func TestNumbersAndPointers(t *testing.T) {
+	type order struct {
+		N    json.Number            `json:"n"`
+		More map[string]json.Number `json:"more,omitempty"`
+		ID   int64                  `json:"id,string"`
+		Big  big.Int                `json:"big"`
+		At   *time.Time             `json:"at"`
+		Note *string                `json:"note"`
+	}
+	var got []order
+	tool := countersign.DefineTool(countersign.ToolConfig{Name: "order", Description: "Orders."},
+		func(_ context.Context, _ *countersign.SessionContext, in order) (order, error) {
+			got = append(got, in)
+			return in, nil
+		})
+	for args, hears := range map[string]string{
+		`{"n":1.50,"more":{"a":2},"id":"9007199254740993","big":12,"at":null,"note":null}`: `"output":` +
+			`{"at":null,"big":12,"id":"9007199254740993","more":{"a":2},"n":1.5,"note":null}`,
+		`{"n":"12","id":"1","big":"7","at":"2027-01-02T03:04:05Z","note":""}`: `"at":"2027-01-02T03:04:05Z","big":7,` +
+			`"id":"1","n":12,"note":""`,
+		`{"n":"abc","id":"1","big":7,"at":null,"note":null}`: "n: must be a number",
+		`{"n":1,"id":"abc","big":7,"at":null,"note":null}`:   "id: must be a whole number",
+		`{"n":1,"id":"1","big":1.5,"at":null,"note":null}`:   "big: must be a",
+		`{"n":1,"id":"1","big":7,"at":"today","note":null}`:  "at: must be a time",
+		`{"n":1,"id":"1","big":7,"note":null}`:               "at: required",
+	} {
+		got = nil
+		m := newScript(script.Turn{Calls: []script.Call{{Name: "order", Args: json.RawMessage(args)}}}, say("So."))
+		a := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{tool}})
+		if _, err := a.NewSession().Send(t.Context(), "go"); err != nil {
+			t.Fatal(err)
+		}
+		if ok := strings.HasPrefix(hears, `"`); !strings.Contains(heard(m), hears) || (len(got) == 1) != ok {
+			t.Errorf("%s: the model hears %s, want %s; %d calls", args, heard(m), hears, len(got))
+		}
 	}
 }

@@ -1,12 +1,15 @@
 package tool
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/big"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,6 +47,8 @@ func schemaOf(t reflect.Type, refine func(*jsonschema.Schema)) (checker, error) 
 // description.
 var asRead = &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 	reflect.TypeFor[json.RawMessage](): {},
+	reflect.TypeFor[json.Number]():     {Type: "number"},
+	reflect.TypeFor[big.Int]():         {Type: "integer"},
 	reflect.TypeFor[[]byte]():          {Type: "string", Description: "In base64."},
 	reflect.TypeFor[time.Duration]():   {Type: "integer", Description: "In nanoseconds."},
 	reflect.TypeFor[time.Time](): {Type: "string", Format: "date-time",
@@ -66,7 +71,34 @@ func typeSchema(t reflect.Type) (*jsonschema.Schema, error) {
 		return nil, err
 	}
 	plainTypes(s)
+	quoteNumbers(t, s)
 	return s, nil
+}
+
+// quoteNumbers makes the fields of structs whose tag has the option "string" texts, as encoding/json writes them.
+func quoteNumbers(t reflect.Type, s *jsonschema.Schema) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case s == nil:
+	case t.Kind() == reflect.Slice || t.Kind() == reflect.Array:
+		quoteNumbers(t.Elem(), s.Items)
+	case t.Kind() == reflect.Map:
+		quoteNumbers(t.Elem(), s.AdditionalProperties)
+	case t.Kind() == reflect.Struct && s.Properties != nil:
+		for _, f := range reflect.VisibleFields(t) {
+			tag := strings.Split(f.Tag.Get("json"), ",")
+			p := s.Properties[cmp.Or(tag[0], f.Name)]
+			switch {
+			case p == nil:
+			case slices.Contains(tag[1:], "string") && (p.Type == "integer" || p.Type == "number"):
+				*p = jsonschema.Schema{Type: "string", Description: p.Description, Pattern: numeral.String()}
+			default:
+				quoteNumbers(f.Type, p)
+			}
+		}
+	}
 }
 
 // addTexts adds the types within t that JSON has as a text, such as netip.Addr. The error is for a type that reads a
@@ -122,14 +154,18 @@ func embeds(t reflect.Type, seen map[reflect.Type]bool) error {
 	return nil
 }
 
-// plainTypes replaces the type "null or array", which Go slices get, by "array". Gemini requires one type, and null is
-// not a list.
+// plainTypes replaces types such as "null or array", which Go slices and pointers get, by "array": null is not a list,
+// and a null for an optional field means that the field is absent. A pointer in a required field can be null.
 func plainTypes(s *jsonschema.Schema) {
 	if len(s.Types) == 2 && s.Types[0] == "null" {
 		s.Type, s.Types = s.Types[1], nil
 	}
-	for _, p := range s.Properties {
+	for name, p := range s.Properties {
+		types := p.Types
 		plainTypes(p)
+		if slices.Contains(s.Required, name) && len(types) == 2 && p.Type != "array" {
+			p.Type, p.Types = "", types
+		}
 	}
 	if s.Items != nil {
 		plainTypes(s.Items)

@@ -88,9 +88,10 @@ func (t *typed[In, Out]) decode(args, result json.RawMessage) (in In, out Out, e
 	return in, out, err
 }
 
-// canonical returns the canonical JSON of a value.
-func canonical(v any) (json.RawMessage, error) {
-	raw, err := strictjson.Marshal(v)
+// canonical returns the canonical JSON of a value. It marshals a pointer, because only a pointer has the methods of
+// some types, such as big.Int.
+func canonical[T any](v T) (json.RawMessage, error) {
+	raw, err := strictjson.Marshal(&v)
 	if err != nil {
 		return nil, err
 	}
@@ -304,8 +305,8 @@ func (t *typed[In, Out]) prepare(ctx context.Context, c Call) (string, error) {
 
 // encode returns the JSON of a result and checks it. Numbers stay as they are: RFC 8785 cannot represent an ID of 19
 // digits.
-func encode(v any, schema checker) (json.RawMessage, error) {
-	b, err := strictjson.Marshal(v)
+func encode[T any](v T, schema checker) (json.RawMessage, error) {
+	b, err := strictjson.Marshal(&v) // see canonical
 	if err != nil {
 		return nil, err
 	}
@@ -342,7 +343,7 @@ func (t *typed[In, Out]) reconcile(ctx context.Context, c Call, unrecorded bool)
 }
 
 // settled returns the outcome that Reconcile or LookUp found.
-func settled(v Verdict, result any, schema checker, reason string, err error) (Outcome, error) {
+func settled[Out any](v Verdict, result Out, schema checker, reason string, err error) (Outcome, error) {
 	if v == Done && IsEnded(err) {
 		return Outcome{Verdict: Done, Err: err}, nil
 	}

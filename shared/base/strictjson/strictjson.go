@@ -6,6 +6,7 @@ package strictjson
 
 import (
 	"bytes"
+	stdjson "encoding/json"
 	"errors"
 	"io"
 
@@ -31,7 +32,7 @@ func decode(data []byte, into any, options ...json.Options) error {
 		return err
 	}
 	// the form in which encoding/json writes a time.Duration
-	options = append(options, jsonv1.FormatDurationAsNano(true))
+	options = append(options, jsonv1.FormatDurationAsNano(true), json.WithUnmarshalers(numbers))
 	err := json.Unmarshal(data, into, options...)
 	var sem *json.SemanticError
 	switch {
@@ -44,6 +45,20 @@ func decode(data []byte, into any, options ...json.Options) error {
 	}
 	return fault.Invalid("", "the JSON could not be read")
 }
+
+// numbers reads a number into a json.Number of encoding/json, which is a number as it is written.
+var numbers = json.UnmarshalFromFunc(func(dec *jsontext.Decoder, n *stdjson.Number) error {
+	switch dec.PeekKind() {
+	case '0':
+		raw, err := dec.ReadValue()
+		*n = stdjson.Number(raw)
+		return err
+	case 'n':
+		*n = ""
+		return dec.SkipValue()
+	}
+	return errors.New("not a number")
+})
 
 // Check returns nil if data is exactly one JSON object within the limits of this package. Otherwise it returns a
 // ValidationError. Options relax the check, for example so that it accepts duplicate keys.

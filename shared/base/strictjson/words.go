@@ -20,6 +20,8 @@ func neededFor(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return "must be a time such as 2027-01-05T10:00:00+01:00"
+	case t == reflect.TypeFor[json.Number]():
+		return "must be " + Words["number"]
 	case t == reflect.TypeFor[[]byte]():
 		return "must be a text in base64"
 	case t != nil && t.Kind() == reflect.Array:
