@@ -114,3 +114,26 @@ func TestRepeatedMailInOtherBytes(t *testing.T) {
 		})
 	}
 }
+
+// TestRepeatedEventInAnotherZone makes the model create an event again, with the same instants and invitees, in another
+// time zone and order. The card says that it repeats the first one.
+func TestRepeatedEventInAnotherZone(t *testing.T) {
+	w := newLinked(t)
+	event := map[string]any{"summary": "Demo", "start": "2027-01-05T10:00:00+01:00", "end": "2027-01-05T11:00:00+01:00",
+		"attendees": []string{"ken@example.org", "bob@example.org"}}
+	w.SetModel(testkit.Wants("calendar_event_create", event))
+	r := w.ask()
+	w.wants("the yes", w.decide(w.card(), "approve_once"), http.StatusOK, "")
+	w.deliver()
+	again := map[string]any{"summary": "Demo", "start": "2027-01-05T10:00:00", "end": "2027-01-05T11:00:00",
+		"timeZone": "Europe/Berlin", "attendees": []string{"bob@example.org", "ken@example.org"}}
+	w.SetModel(testkit.Wants("calendar_event_create", again))
+	if a, err := w.Call(t.Context(), "ana", "POST", "/api/agent/run",
+		`{"prompt":"and again","threadId":"`+r.ThreadID+`"}`); err != nil || len(a.Approvals) != 1 {
+		t.Fatalf("%v %s; want one card", err, a.Body)
+	}
+	said := strings.Join(w.card().preview.Warnings, "\n")
+	if !strings.Contains(said, "exactly this at") || !strings.Contains(said, "the time zone, or the order of a list") {
+		t.Errorf("the card warns %q", said)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
@@ -27,9 +28,35 @@ type Effect struct {
 func EffectOf(uid string, a *Action) Effect { return Effect{uid, a.Tool, a.Place, a.Args, a.ArgsHash} }
 
 // likeness returns a digest that the effect shares with those that read alike: their texts differ at most in white
-// space, in invisible characters, or in how accents and instants are encoded.
+// space, in invisible characters, or in how accents and instants are encoded. The order of a list of texts, such as
+// recipients, and the time zone in which instants are shown do not count.
 func (e Effect) likeness() string {
-	return digest(e.UID, e.Tool, e.Place.ID, string(alike(e.Args)))
+	args := string(alike(e.Args))
+	if instant.MatchString(args) {
+		args = shownIn.ReplaceAllString(args, "")
+	}
+	return digest(e.UID, e.Tool, e.Place.ID, ordered(args))
+}
+
+var (
+	instant = lazyregexp.New(`"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z"`)
+	shownIn = lazyregexp.New(`,"timeZone":"[^"\\]*"|"timeZone":"[^"\\]*",?`)
+	texts   = lazyregexp.New(`\["(?:[^"\\]|\\.)*"(?:,"(?:[^"\\]|\\.)*")+\]`)
+)
+
+// ordered returns canonical JSON with each list of texts in alphabetical order.
+func ordered(canonical string) string {
+	if !strings.Contains(canonical, `["`) {
+		return canonical
+	}
+	return texts.ReplaceAllStringFunc(canonical, func(list string) string {
+		var all []string
+		if json.Unmarshal([]byte(list), &all) != nil {
+			return list
+		}
+		slices.Sort(all)
+		return strings.Join(all, "\x00")
+	})
 }
 
 // alike returns canonical JSON with the normal form of each text.
