@@ -1,6 +1,8 @@
 package check_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,12 +22,50 @@ func TestDocs(t *testing.T) {
 	browser.Run("testdata/docs.mjs", server.url, nil)
 }
 
-// TestDocsComponent has the component that the API's page shows for useChat compiled.
+// TestDocsComponent has the code that the API's page shows for useChat and for AG-UI compiled.
 func TestDocsComponent(t *testing.T) {
 	node, modules, dir := browsertest.Node(t), chatclients.Modules(t), t.TempDir()
-	_, section, found := strings.Cut(read(t, "../../shared/api/README.md"), "## The AI SDK")
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "chat.tsx"), shown(t, "## The AI SDK"))
+	write(t, filepath.Join(dir, "agui.ts"), shown(t, "## AG-UI")+"\ndeclare function token(): string;\n")
+	cmd := exec.CommandContext(t.Context(), node, filepath.Join(modules, "typescript/bin/tsc"), "--strict", "--noEmit",
+		"--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler", "--lib", "es2022,dom,dom.iterable",
+		"--jsx", "react-jsx", "--skipLibCheck", filepath.Join(dir, "chat.tsx"), filepath.Join(dir, "agui.ts"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestDocsComponentRuns uses the component that the API's page shows for useChat in Chromium, on a page of another
+// origin, with nothing changed but the server's address (testdata/usechat.mjs).
+func TestDocsComponentRuns(t *testing.T) {
+	t.Parallel()
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	dir, site := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(dir, "chat.tsx"), strings.ReplaceAll(shown(t, "## The AI SDK"),
+		"https://agent.example.com", server.url))
+	write(t, filepath.Join(dir, "page.tsx"), `import { createRoot } from 'react-dom/client';
+		import { Chat } from './chat';
+		createRoot(document.querySelector('main')!).render(<Chat token={() => location.hash.slice(1)} />);`)
+	chatclients.Bundle(t, filepath.Join(dir, "page.tsx"), filepath.Join(site, "page.js"))
+	write(t, filepath.Join(site, "index.html"), `<!doctype html><html lang="en"><title>A chat</title>`+
+		`<link rel="icon" href="data:,"><h1>A chat</h1><main></main><script type="module" src="page.js"></script></html>`)
+	page := httptest.NewServer(http.FileServer(http.Dir(site)))
+	t.Cleanup(page.Close)
+	server.env = []string{"ALLOWED_ORIGINS=" + page.URL}
+	server.start()
+	browser.Run("testdata/usechat.mjs", page.URL, nil, "API_URL="+server.url)
+}
+
+// shown returns the first code of a section of the API's page.
+func shown(t *testing.T, heading string) string {
+	t.Helper()
+	_, section, found := strings.Cut(read(t, "../../shared/api/README.md"), heading)
 	if !found {
-		t.Fatal("the page has no such section")
+		t.Fatalf("the page has no section %q", heading)
 	}
 	var code strings.Builder
 	for line := range strings.Lines(section) {
@@ -36,16 +76,7 @@ func TestDocsComponent(t *testing.T) {
 			break
 		}
 	}
-	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, "chat.tsx"), code.String())
-	cmd := exec.CommandContext(t.Context(), node, filepath.Join(modules, "typescript/bin/tsc"), "--strict", "--noEmit",
-		"--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler", "--lib", "es2022,dom,dom.iterable",
-		"--jsx", "react-jsx", "--skipLibCheck", filepath.Join(dir, "chat.tsx"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s\n%s", err, out, code.String())
-	}
+	return code.String()
 }
 
 // TestDescribedTypes has openapi-typescript make types of the description, and code that uses them compiled, and our
