@@ -121,15 +121,15 @@ func (m *machine) errors() string {
 var files = map[string]string{
 	"/etc/hostname": hostname + "\n",
 	"/etc/hosts":    "127.0.0.1\tlocalhost\n127.0.1.1\t" + hostname + "\n",
-	"/etc/os-release": "PRETTY_NAME=\"Demo GNU/Linux 1 (pretended)\"\nNAME=\"Demo GNU/Linux\"\nVERSION_ID=\"1\"\n" +
+	"/etc/os-release": "PRETTY_NAME=\"Demo GNU/Linux 1 (simulated)\"\nNAME=\"Demo GNU/Linux\"\nVERSION_ID=\"1\"\n" +
 		"ID=demo\nID_LIKE=debian\n",
 	"/etc/passwd": "root:x:0:0:root:/root:/bin/bash\nwww-data:x:33:33:www-data:/var/www:/usr/sbin/nologin\n" +
 		"postgres:x:106:112:PostgreSQL:/var/lib/postgresql:/bin/bash\n" +
 		"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
 	"/etc/group":   "root:x:0:\nsudo:x:27:\nwww-data:x:33:\n",
 	"/etc/crontab": "17 *\t* * *\troot\t/usr/local/bin/rotate-reports\n",
-	"/etc/motd": "This machine is pretended: it lies in one folder of\n" +
-		"the local server's data, and nothing that runs here\ncan leave it. Delete that folder to have it as new.\n",
+	"/etc/motd": "This machine is simulated: it is one folder of the\n" +
+		"local server's data, and no command can leave that\nfolder. To reset the machine, delete the folder.\n",
 	"/etc/nginx/nginx.conf": "user www-data;\nworker_processes 2;\n\nevents {\n    worker_connections " +
 		"512;\n}\n\nhttp {\n" +
 		"    access_log /var/log/nginx/access.log;\n    include /etc/nginx/sites-enabled/*;\n}\n",

@@ -25,7 +25,7 @@ func init() { // some of them start others
 		"id": identity, "who": who, "w": who, "users": who, "ss": sockets, "netstat": sockets, "ip": address,
 		"lsblk": blocks, "mount": mounts, "vmstat": vmstat,
 
-		// what is not pretended
+		// programs that are not simulated
 		"curl": offline, "wget": offline, "ping": offline, "ssh": offline, "nano": editor, "vi": editor, "vim": editor,
 		"ncdu": editor, "reboot": refused, "shutdown": refused, "poweroff": refused, "halt": refused, "mkfs": refused,
 		"mkfs.ext4": refused, "fdisk": refused, "dd": refused,

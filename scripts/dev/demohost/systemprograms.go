@@ -13,7 +13,7 @@ func uname(c *call) int {
 	}
 	var parts []string
 	for _, p := range []struct{ letter, is string }{{"s", "Linux"}, {"n", hostname}, {"r", kernel},
-		{"v", "#1 SMP pretended"},
+		{"v", "#1 SMP simulated"},
 		{"m", "x86_64"}, {"o", "GNU/Linux"}} {
 		if f.has(p.letter) || f.has("a") {
 			parts = append(parts, p.is)
@@ -74,7 +74,7 @@ func hostName(c *call) int {
 }
 
 func hostnamectl(c *call) int {
-	c.printf(" Static hostname: %s\nOperating System: Demo GNU/Linux 1 (pretended)\n          Kernel: Linux %s\n"+
+	c.printf(" Static hostname: %s\nOperating System: Demo GNU/Linux 1 (simulated)\n          Kernel: Linux %s\n"+
 		"    Architecture: x86-64\n", hostname, kernel)
 	return 0
 }
@@ -156,12 +156,12 @@ func vmstat(c *call) int {
 	return 0
 }
 
-func offline(c *call) int { return c.fail(6, "this machine is pretended and has no network") }
+func offline(c *call) int { return c.fail(6, "this machine is simulated and has no network") }
 
 func editor(c *call) int {
 	return c.fail(1, "no program for whole screens runs on this machine; cat, sed and > are there")
 }
 
 func refused(c *call) int {
-	return c.fail(1, "Operation not permitted on this machine, which is pretended")
+	return c.fail(1, "Operation not permitted on this simulated machine")
 }

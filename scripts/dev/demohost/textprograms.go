@@ -216,7 +216,7 @@ func yes(c *call) int {
 func digest(c *call) int {
 	f, names, ok := c.parse("btzc", "check=c")
 	if !ok || f.has("c") {
-		return c.fail(1, "checking is not pretended here")
+		return c.fail(1, "checking is not simulated here")
 	}
 	return c.each(names, func(name string, r io.Reader) error {
 		var h hash.Hash = sha256.New()

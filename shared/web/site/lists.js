@@ -145,8 +145,9 @@ export const mailbox = (main) => list(main, 'Local mailbox',
     const sent = mine(messages).map(mail);
     const held = mine(events).filter((e) => e.status !== 'cancelled').map(event);
     return [el('h2', {}, 'Sent mail'),
-      ...(sent.length ? sent : [el('p', { class: 'empty-view' }, 'No mail was sent yet.')]),
-      el('h2', {}, 'Calendar'), ...(held.length ? held : [el('p', { class: 'empty-view' }, 'No event was made yet.')])];
+      ...(sent.length ? sent : [el('p', { class: 'empty-view' }, 'No mail has been sent yet.')]),
+      el('h2', {}, 'Calendar'),
+      ...(held.length ? held : [el('p', { class: 'empty-view' }, 'No event has been created yet.')])];
   });
 
 // mine omits what other local users sent, and puts the newest first.

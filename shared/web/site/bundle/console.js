@@ -5648,9 +5648,9 @@ var mailbox = (main) => list(
     const held = mine(events).filter((e) => e.status !== "cancelled").map(event);
     return [
       el("h2", {}, "Sent mail"),
-      ...sent2.length ? sent2 : [el("p", { class: "empty-view" }, "No mail was sent yet.")],
+      ...sent2.length ? sent2 : [el("p", { class: "empty-view" }, "No mail has been sent yet.")],
       el("h2", {}, "Calendar"),
-      ...held.length ? held : [el("p", { class: "empty-view" }, "No event was made yet.")]
+      ...held.length ? held : [el("p", { class: "empty-view" }, "No event has been created yet.")]
     ];
   }
 );
