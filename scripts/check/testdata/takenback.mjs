@@ -21,7 +21,7 @@ await run({
     await always(page, 'email kim@example.org and lea@example.org that dinner is ready');
     const line = page.locator('.always');
     await line.getByRole('button', { name: 'Undo' }).click();
-    await line.getByText('Still always allowed: kim@example.org.').waitFor();
+    await line.getByText('No longer always allowed: lea@example.org. Still always allowed: kim@example.org.').waitFor();
     await accessible(page, 'what was taken back');
     await view(page, 'Always allowed');
     await allowed(page).first().waitFor();

@@ -17,14 +17,18 @@ export function alwaysLine(a, until) {
   const undo = button('Undo', async () => {
     trouble(error);
     try {
-      const [its, kept] = await busy([undo], undo, async () => {
-        const ids = await withdraw((e) => e.approvalId === a.approvalId, a.approvalId);
+      const [its, ids] = await busy([undo], undo, async () => {
+        const all = await withdraw((e) => e.approvalId === a.approvalId, a.approvalId);
         const { entries = [] } = await call('GET', '/api/agent/allowlist');
-        return [ids, entries.filter((e) => ids.includes(e.id)).map((e) => e.recipient || e.command)];
+        return [all, entries.map((e) => e.id)];
       });
-      const still = kept.length ? `Still always allowed: ${new Intl.ListFormat('en').format(kept)}. ` : '';
-      const gone = kept.length && kept.length === its.length ? '' : `${what}: no longer always allowed. `;
-      words.textContent = `${gone}${still}What was approved stays approved.`;
+      const named = (/** @type {any[]} */ some) =>
+        new Intl.ListFormat('en').format(some.map((e) => e.recipient || e.command));
+      const [kept, gone] = [its.filter((e) => ids.includes(e.id)), its.filter((e) => !ids.includes(e.id))];
+      const off = !kept.length ? `${what}: no longer always allowed. `
+        : gone.length > 0 && `No longer always allowed: ${named(gone)}. `;
+      const still = kept.length > 0 && `Still always allowed: ${named(kept)}. `;
+      words.textContent = `${off || ''}${still || ''}What was approved stays approved.`;
     } catch (err) {
       trouble(error, err);
       return;
@@ -39,7 +43,7 @@ export function alwaysLine(a, until) {
     icon('star'), words, held, undo, error);
 }
 
-// withdraw removes the chosen always-allow entries, and returns their IDs. With an approval ID, it removes only what
+// withdraw removes the chosen always-allow entries, and returns them. With an approval ID, it removes only what
 // that approval allowed; entries from before stay.
 async function withdraw(chosen, approvalId = '') {
   const { entries = [] } = await call('GET', '/api/agent/allowlist');
@@ -48,7 +52,7 @@ async function withdraw(chosen, approvalId = '') {
   for (const e of its) await call('DELETE', `/api/agent/allowlist/${encodeURIComponent(e.id)}${of}`).catch((err) => {
     if (err.status !== 404) throw err; // already removed, or allowed by another approval
   });
-  return its.map((e) => e.id);
+  return its;
 }
 
 /**

@@ -1140,14 +1140,16 @@ function alwaysLine(a, until) {
   const undo2 = button("Undo", async () => {
     trouble(error);
     try {
-      const [its, kept] = await busy([undo2], undo2, async () => {
-        const ids = await withdraw((e) => e.approvalId === a.approvalId, a.approvalId);
+      const [its, ids] = await busy([undo2], undo2, async () => {
+        const all3 = await withdraw((e) => e.approvalId === a.approvalId, a.approvalId);
         const { entries = [] } = await call("GET", "/api/agent/allowlist");
-        return [ids, entries.filter((e) => ids.includes(e.id)).map((e) => e.recipient || e.command)];
+        return [all3, entries.map((e) => e.id)];
       });
-      const still2 = kept.length ? `Still always allowed: ${new Intl.ListFormat("en").format(kept)}. ` : "";
-      const gone2 = kept.length && kept.length === its.length ? "" : `${what}: no longer always allowed. `;
-      words3.textContent = `${gone2}${still2}What was approved stays approved.`;
+      const named5 = (some) => new Intl.ListFormat("en").format(some.map((e) => e.recipient || e.command));
+      const [kept, gone2] = [its.filter((e) => ids.includes(e.id)), its.filter((e) => !ids.includes(e.id))];
+      const off2 = !kept.length ? `${what}: no longer always allowed. ` : gone2.length > 0 && `No longer always allowed: ${named5(gone2)}. `;
+      const still2 = kept.length > 0 && `Still always allowed: ${named5(kept)}. `;
+      words3.textContent = `${off2 || ""}${still2 || ""}What was approved stays approved.`;
     } catch (err) {
       trouble(error, err);
       return;
@@ -1177,7 +1179,7 @@ async function withdraw(chosen2, approvalId = "") {
   for (const e of its) await call("DELETE", `/api/agent/allowlist/${encodeURIComponent(e.id)}${of}`).catch((err) => {
     if (err.status !== 404) throw err;
   });
-  return its.map((e) => e.id);
+  return its;
 }
 function takeBack(ids) {
   const error = el("span", { class: "error", role: "alert" });
