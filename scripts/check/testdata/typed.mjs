@@ -111,6 +111,18 @@ await run({
     await page.locator('.action').getByText('Rejected, nothing was done').waitFor();
   },
 
+  'an example takes the place of typed words, and undo brings them back': async (page) => {
+    await newThread(page);
+    await prompt(page).fill('Ask Ana about lunch');
+    await page.getByRole('button', { name: 'schedule lunch with' }).click();
+    expect('the example is there', (await prompt(page).inputValue()).startsWith('schedule lunch with'));
+    await page.keyboard.press('Control+z');
+    expect('the words are back', (await prompt(page).inputValue()) === 'Ask Ana about lunch');
+    await page.reload();
+    await settled('and kept', async () => (await prompt(page).inputValue()) === 'Ask Ana about lunch');
+    await prompt(page).fill('');
+  },
+
   'a card that is typed into stays when eleven newer ones come': async (page) => {
     await commented(page, 'fay', 'Ask Bob first');
     await view(page, 'Inbox');

@@ -2,7 +2,7 @@
 
 import { call } from './api.js';
 import { Attached } from './attached.js';
-import { button, busy, confirm, el, home, say, trouble } from './dom.js';
+import { button, busy, confirm, el, home, put, say, trouble } from './dom.js';
 import { agents, examples, examplesOf } from './examples.js';
 import { fetched } from './files.js';
 import { icon } from './icons.js';
@@ -270,9 +270,7 @@ class Conversation {
 
   // use puts an example into the input, where the user can change it.
   #use(words) {
-    this.#prompt.value = words;
-    drafts.set(this.threadId, words);
-    this.#prompt.focus();
+    put(this.#prompt, words);
   }
 
   async #delete() {

@@ -121,6 +121,18 @@ export function confirm(title, text, yes, no = 'Keep it') {
 }
 
 /**
+ * put replaces the words of a field as if they were typed, so the browser's undo brings the earlier ones back.
+ * @param {HTMLTextAreaElement} box @param {string} words
+ */
+export function put(box, words) {
+  box.focus();
+  box.select();
+  if (document.execCommand('insertText', false, words)) return;
+  box.value = words;
+  box.dispatchEvent(new InputEvent('input', { bubbles: true }));
+}
+
+/**
  * busy disables the controls and marks the one that was used until the work has ended.
  * @template T @param {Iterable<Element>} controls @param {Element|null} used @param {() => Promise<T>} work @returns
  * {Promise<T>}

@@ -3,7 +3,7 @@
 import { call } from './api.js';
 import { Attached } from './attached.js';
 import { deadline } from './deadline.js';
-import { busy, el, heading, say, trouble } from './dom.js';
+import { busy, el, heading, put, say, trouble } from './dom.js';
 import { examples, examplesOf } from './examples.js';
 import { attached } from './files.js';
 import { toLink } from './link.js';
@@ -103,14 +103,8 @@ function form(from, signal) {
       error.append(toLink(err.code, repository) ?? '');
     }
   };
-  const use = (words) => {
-    prompt.value = words;
-    prompt.focus();
-    readWish();
-    keep(undefined);
-  };
   const tries = el('div');
-  examplesOf('planner').then((all) => tries.replaceChildren(examples(all, use) || ''));
+  examplesOf('planner').then((all) => tries.replaceChildren(examples(all, (words) => put(prompt, words)) || ''));
   const changed = (e) => {
     set ||= e.target === until;
     readWish();

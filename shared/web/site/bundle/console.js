@@ -617,6 +617,13 @@ function confirm(title2, text2, yes2, no = "Keep it") {
     box.showModal();
   });
 }
+function put(box, words3) {
+  box.focus();
+  box.select();
+  if (document.execCommand("insertText", false, words3)) return;
+  box.value = words3;
+  box.dispatchEvent(new InputEvent("input", { bubbles: true }));
+}
 async function busy(controls, used, work) {
   const all3 = (
     /** @type {HTMLButtonElement[]} */
@@ -5118,9 +5125,7 @@ var Conversation = class {
   }
   // use puts an example into the input, where the user can change it.
   #use(words3) {
-    this.#prompt.value = words3;
-    drafts.set(this.threadId, words3);
-    this.#prompt.focus();
+    put(this.#prompt, words3);
   }
   async #delete() {
     const told4 = "Its messages and runs are deleted. What was sent stays sent, and the audit keeps its entries.";
@@ -5896,14 +5901,8 @@ function form(from, signal) {
       error.append(toLink(err.code, repository) ?? "");
     }
   };
-  const use = (words3) => {
-    prompt.value = words3;
-    prompt.focus();
-    readWish();
-    keep2(void 0);
-  };
   const tries = el("div");
-  examplesOf("planner").then((all3) => tries.replaceChildren(examples(all3, use) || ""));
+  examplesOf("planner").then((all3) => tries.replaceChildren(examples(all3, (words3) => put(prompt, words3)) || ""));
   const changed5 = (e) => {
     set ||= e.target === until;
     readWish();
@@ -6761,9 +6760,7 @@ var TerminalChat = class {
   }
   // use puts an example into the input, where the user can change it.
   #use(words3) {
-    this.#prompt.value = words3;
-    drafts.set(this.slot, words3);
-    this.#prompt.focus();
+    put(this.#prompt, words3);
   }
   // follow makes an idle agent follow the run in progress. A question without a run comes first, because the run in
   // progress may be its own.

@@ -2,7 +2,7 @@
 
 import { call } from '../api.js';
 import { Attached } from '../attached.js';
-import { button, el, trouble } from '../dom.js';
+import { button, el, put, trouble } from '../dom.js';
 import { examplesOf } from '../examples.js';
 import { joined } from '../left.js';
 import { asked, chats, drafts } from '../session.js';
@@ -77,9 +77,7 @@ export class TerminalChat {
 
   // use puts an example into the input, where the user can change it.
   #use(words) {
-    this.#prompt.value = words;
-    drafts.set(this.slot, words);
-    this.#prompt.focus();
+    put(this.#prompt, words);
   }
 
   // follow makes an idle agent follow the run in progress. A question without a run comes first, because the run in
