@@ -40,7 +40,9 @@ var (
 		`use\s+(?:the|my|our|a)\s+(?:\S+\s+)?(?:font|template|signature|letterhead|account|address)|` +
 		`(?:but\s+)?only\s+(?:after|before|when|if|once)\b|` +
 		`(?:cc|bcc|(?:blind[\s-])?copy)\s+\S+|` +
-		`(?:then\s+)(?:delete|cancel|remove|move|archive|book|buy|order|call|schedule|create|add|put|print)\s+\S|` +
+		`(?:cancel|move|reschedule|clear|delete)\s+(?:all\s+)?(?:my|our)\s+(?:\S+\s+)?(?:meetings?|calls?|appointments?|events?|` +
+		`day|calendar|lunch|dinner)\b|` +
+		`(?:then|also)\s+(?:delete|cancel|remove|move|archive|book|buy|order|call|schedule|create|add|put|print)\s+\S|` +
 		`(?:ask|tell|remind|thank|invite)\s+(?:her|him|them)\s+(?:for|to|about|that|whether|if)\b|` +
 		`signed\s+(?:by\s+|as\s+)?\S+(?:\s+\S+)?[\s.!]*$|` +
 		`no\s+(?:attachments?|copies|signature|reply)\b|` +

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
@@ -58,6 +59,10 @@ func event(a *ask) (any, string) {
 		unknown = m[1]
 	}
 	e.Summary = title(a.text, left)
+	if m := reminding.FindStringSubmatchIndex(w.leftover.mask); m != nil && unknown == "" {
+		// whom the user wants to write to then is no guest now
+		e.Summary, e.Attendees = capitalise(strings.TrimRight(oneSpace(w.leftover.raw[m[2]:m[3]]), " .!")), nil
+	}
 	if before := a.before.people(); len(before) > 0 && withThem.MatchString(a.text.mask) {
 		e.Attendees, unknown = append(e.Attendees, before...), ""
 	}
@@ -109,6 +114,8 @@ func (a *ask) completeFromBefore(e *eventArgs, w when) when {
 var (
 	videoCall = lazyregexp.New(`(?i)\b(?:video[\s-]?(?:call|chat|conference|meeting|link)|google\s+meet|` +
 		`meet\s+link)\b`)
+	reminding = lazyregexp.New(`(?i)^\W*(?:please\s+)?remind\s+me\b.*?\bto\s+` +
+		`((?:e-?mail|mail|message|write|tell|ask|call|ping|answer|thank|send)\b.*` + oneAddress + `.*)$`)
 	withLink = lazyregexp.New(`(?i)\b(?:with|on|over|via|by|and)\s+(?:an?\s+)?(?:google\s+meet|(?:google\s+)?` +
 		`(?:meet|video)[\s-]?(?:link|call))\b`)
 )

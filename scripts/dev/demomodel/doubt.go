@@ -100,6 +100,8 @@ func (a *ask) doubtEvent(w when) string {
 		return unread(words)
 	case corrected.MatchString(a.text.mask):
 		return unread(corrected.FindStringSubmatch(a.text.mask)[1])
+	case untold.MatchString(left.mask):
+		return unread(oneSpace(untold.FindString(left.mask)))
 	case notThem.MatchString(a.text.mask):
 		return unread(notThem.FindString(a.text.mask))
 	case bookable.MatchString(a.text.mask):
@@ -140,8 +142,12 @@ var (
 var bookable = lazyregexp.New(`(?i)^book\s+(?:me\s+|us\s+)?(?:an?|the)\s+(?:flight|hotel|taxi|cab|train|` +
 	`tickets?|car)\b`)
 
+// untold matches an order not to tell somebody about an event.
+var untold = lazyregexp.New(`(?i)\b(?:do\s+not|don['’]?t|never|without)\s+(?:notify|notifying|invite|inviting|tell|telling|` +
+	`inform|informing|mail|mailing|e-?mail|e-?mailing|send|sending)\b.*`)
+
 // doing matches the verb of a wish that is no part of an event's name.
-var doing = lazyregexp.New(`(?i)(?:\band|&|,)\s+(?:please\s+|then\s+|also\s+)*(?:` + planning + `|email|` +
+var doing = lazyregexp.New(`(?i)(?:\band|&|[,;.])\s+(?:please\s+|then\s+|also\s+)*(?:` + planning + `|email|` +
 	`e-mail|mail|send|tell|let|ask|` +
 	`write|buy|order|pay|bring|bake|cook|clean|fix|find|search|look|delete|cancel|print|play|open|close|reply|` +
 	`forward|` +

@@ -183,7 +183,8 @@ func firstUp(s string) string {
 
 // headline returns the first sentence, on one line.
 func headline(s string) string {
-	if end := sentence.FindStringIndex(s); end != nil {
+	end := sentence.FindStringIndex(s)
+	if end != nil && strings.Count(s[:end[1]], "(") == strings.Count(s[:end[1]], ")") {
 		s = strings.TrimRight(s[:end[1]], ". \n")
 	}
 	return excerpt(s, 70)

@@ -16,8 +16,11 @@ var (
 	// anotherReader matches a reader without an address behind those that have one.
 	anotherReader = lazyregexp.New(`^(?i:and|plus|&)\s+(` + aName + `)\s+(?i:that|saying|about|to\s+say)\b`)
 	manner        = lazyregexp.New(`(?i)^((?:in|as|with|by|via|from|using|without|before|after|every|` +
-		`each)\s+\S+(?:\s+\S+){0,5}?|(?:right\s+)?now|twice|\S+\s+times|again|\S+ly)` +
+		`each)\s+\S+(?:\s+\S+){0,5}?|(?:right\s+)?now|right\s+away|at\s+once|asap|twice|\S+\s+times|again|\S+ly)` +
 		`\s+(?:that|saying|about)\b`)
+	// atOnce matches how soon, in place of a text, and aside matches what is said of a reader in parentheses.
+	atOnce = lazyregexp.New(`(?i)^(?:right\s+now|now|right\s+away|immediately|at\s+once|asap|soon|today)[\s.!]*$`)
+	aside  = lazyregexp.New(`^([^()]+)\)\s`)
 	// otherMail matches a further reader, with a text of their own, in the text of a mail.
 	otherMail = lazyregexp.New(`(?i)\b((?:but|while|whereas|and)\s+(?:to\s+|tell\s+)?` + oneAddress +
 		`\s+(?:that|about)\b.*)`)
@@ -81,6 +84,10 @@ func (a *ask) doubtText() string {
 	switch {
 	case corrected.MatchString(a.text.mask):
 		return unread(corrected.FindStringSubmatch(a.text.mask)[1])
+	case atOnce.MatchString(body.mask):
+		return unread(body.raw)
+	case aside.MatchString(body.mask):
+		return unread(aside.FindStringSubmatch(body.mask)[1])
 	case otherWord.MatchString(body.mask):
 		return unread(otherWord.FindString(body.mask))
 	case beginsQuoted.MatchString(body.mask) && remains(body.unquoted()):

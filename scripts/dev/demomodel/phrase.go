@@ -110,7 +110,10 @@ func (p phrase) match(t text) (slots map[string]text, at int, ok bool) {
 	return slots, len(slots["lead"].raw), true
 }
 
-// closed returns the end of a slot, behind the parenthesis that closes one in it.
+// smiley matches signs at the end that belong to a text.
+var smiley = lazyregexp.New(`^[:;]-?[)(]+`)
+
+// closed returns the end of a slot, behind the parenthesis that closes one in it, and behind a smiley.
 func closed(mask string, start, end int) int {
 	open := func() bool {
 		return strings.Count(mask[start:end], "(") > strings.Count(mask[start:end], ")")
@@ -118,5 +121,5 @@ func closed(mask string, start, end int) int {
 	for end < len(mask) && mask[end] == ')' && open() {
 		end++
 	}
-	return end
+	return end + len(smiley.FindString(mask[end:]))
 }

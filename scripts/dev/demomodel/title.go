@@ -19,7 +19,7 @@ var (
 	articles  = lazyregexp.New(`(?i)^(?:(?:remind\s+me|reminder\s+(?:for|to|about|of)|(?:event|entry|` +
 		`appointment|reminder)\s*:|i\s+(?:need|want|have)|i['’]ve\s+got|do|have|about|of|me|us|a|an|the|new|my|to|` +
 		`for|calendar|(?:event|entry|slot)\s+for)\s+)+`)
-	dangling   = lazyregexp.New(`(?i)(?:^|[\s,;]+)(?:on|at|for|with|and|from|to|in|by|of|or|please|starting)$`)
+	dangling   = lazyregexp.New(`(?i)(?:^|[\s,;]+)(?:on|at|for|with|and|from|to|in|by|of|or|please|starting|as|sharp)$`)
 	eventNamed = lazyregexp.New(`^(?i:event|entry|meeting\s+called)\s+(\p{Lu})`)
 	blankName  = lazyregexp.New(`(?i)^(?:(?:calendar|event|entry|slot|time)\s*)+$`)
 )
@@ -48,7 +48,7 @@ func title(t, left text) string {
 			left = left.blank(m[0], m[1])
 		}
 	}
-	s := left.left()
+	s := strings.ReplaceAll(left.left(), " ,", ",")
 	for old := ""; old != s; {
 		old = s
 		s = strings.Trim(s, " ,;:.!?-–—()")
