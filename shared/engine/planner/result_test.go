@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/engine/planner"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 )
 
 const threeTasks = `{"tasks":[` +
@@ -43,18 +44,15 @@ func TestResult(t *testing.T) {
 		}
 		move()
 		over := now(t, p, s)
-		if over.Status != plan.StatusDeadline || over.ErrorCode != string(plan.CodeDeadline) ||
-			len(over.Artifacts) != 1 || over.ModelCalls != confirmed.ModelCalls || over.RawPlan != s.RawPlan ||
-			over.PlanHash != s.PlanHash {
-			t.Errorf("result %+v", over)
+		fields.Check(t, *over, planner.Session{Status: plan.StatusDeadline, ErrorCode: string(plan.CodeDeadline),
+			ModelCalls: confirmed.ModelCalls, RawPlan: s.RawPlan, PlanHash: s.PlanHash})
+		if len(over.Artifacts) != 1 {
+			t.Fatalf("artifacts %q; want one", over.Artifacts)
 		}
 		results(t, over)
 		logged(t, over)
 		again := view(t, start(t, p, planner.StartOptions{Prompt: "go on", ContinueFrom: s.SessionID}))
-		if again.Status != plan.StatusAwaiting || len(again.Tasks) != 2 || again.Tasks[0].Title != "Open another" ||
-			again.Tasks[1].Title != "Open the last" || len(again.Grants) != 0 || again.ModelCalls != 0 {
-			t.Errorf("continued session: %+v", again)
-		}
+		proposed(t, again, "Open another", "Open the last")
 	})
 }
 
@@ -72,14 +70,15 @@ func results(t *testing.T, s *planner.Session) {
 	t.Helper()
 	want := []planner.Task{{Title: "Open it", Status: plan.TaskCompleted, Result: "Issue 1."},
 		{Title: "Open another", Status: plan.TaskExecuting}, {Title: "Open the last", Status: plan.TaskPending}}
-	for i, task := range s.Tasks {
-		if task.Title != want[i].Title || task.Status != want[i].Status || task.Result != want[i].Result ||
-			task.SessionID != s.SessionID {
-			t.Errorf("task %s: %+v", want[i].Title, task)
-		}
-	}
 	if len(s.Tasks) != len(want) {
-		t.Errorf("%d tasks", len(s.Tasks))
+		t.Fatalf("%d tasks; want %d", len(s.Tasks), len(want))
+	}
+	for i, task := range s.Tasks {
+		want[i].SessionID = s.SessionID
+		fields.Check(t, task, want[i])
+	}
+	if s.Tasks[1].Result != "" || s.Tasks[2].Result != "" {
+		t.Errorf("results %q and %q of open tasks; want none", s.Tasks[1].Result, s.Tasks[2].Result)
 	}
 }
 
@@ -90,11 +89,10 @@ func logged(t *testing.T, s *planner.Session) {
 		t.Fatalf("log %+v", s.Log)
 	}
 	done, doubted := s.Log[0], s.Log[1]
-	if done.TaskID != "t1" || done.Step != 1 || done.Reason != "It is wanted." || done.Action.Tool != "issue" ||
-		string(done.Action.Args) != `{"owner":"acme","repo":"web","title":"Broken"}` || done.GrantID != "g1" ||
-		string(done.Observation) != `{"html_url":"`+s.Artifacts[0]+`"}` || done.ExecutionStatus != plan.Succeeded {
-		t.Errorf("the call that was done: %+v", done)
-	}
+	fields.Check(t, done.LogEntry, plan.LogEntry{TaskID: "t1", Step: 1, GrantID: "g1", ExecutionStatus: plan.Succeeded,
+		Triplet: plan.Triplet{Reason: "It is wanted.",
+			Action:      plan.Action{Tool: "issue", Args: []byte(`{"owner":"acme","repo":"web","title":"Broken"}`)},
+			Observation: []byte(`{"html_url":"` + s.Artifacts[0] + `"}`)}})
 	if doubted.TaskID != "t2" || doubted.ExecutionStatus != plan.Unknown || doubted.Seq <= done.Seq {
 		t.Errorf("the call with an unknown outcome: %+v", doubted)
 	}

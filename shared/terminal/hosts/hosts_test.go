@@ -33,6 +33,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 )
 
 // env is a service over an embedded store, and what it was asked of hosts.
@@ -135,10 +136,10 @@ func TestAddHost(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	h := all[0]
-	if h.ID != added.ID || h.Address != "web.example.com" || h.Port != 2222 || h.AutoRun != auto || h.UID != "ana" ||
-		h.Name != "Web 1" || !slices.Equal(h.ReadPaths, in.ReadPaths) || !slices.Equal(h.HostKeys, in.HostKeys) ||
-		h.Version == "" || h.CreatedAt.IsZero() {
-		t.Errorf("%+v", h)
+	fields.Check(t, h, terminal.Host{ID: added.ID, UID: "ana", Name: "Web 1", Address: "web.example.com", Port: 2222,
+		AutoRun: auto, ReadPaths: in.ReadPaths, HostKeys: in.HostKeys})
+	if h.Version == "" || h.CreatedAt.IsZero() {
+		t.Errorf("Version is %q and CreatedAt is %s; want both set", h.Version, h.CreatedAt)
 	}
 	if none, err := w.List(t.Context(), "eve"); err != nil || len(none) > 0 {
 		t.Errorf("another user sees %+v, %v", none, err)
