@@ -118,7 +118,7 @@ var quotas = []quota{
 	{"Gmail's units, a project's in a day", 80_000_000, 86_400, mailUnits,
 		"the same page as for a minute: the threshold beyond which Google charges, at a price that it has " +
 			"not published",
-		"no setting: it cannot be raised, and calls beyond it go on"},
+		"no setting: it cannot be raised, and calls beyond it still work"},
 	// Each commit of a run moves the run's index entry among the due runs. There are 64 such ranges.
 	{"writes to one range of Firestore's indexes", 500 * 64, 1, func(c counts) float64 { return float64(c.Writes) },
 		"cloud.google.com/firestore/docs/best-practices, for 64 shards and as if all documents were in such an index",

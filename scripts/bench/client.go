@@ -97,7 +97,7 @@ func (c *client) send(method, path string, body any) (a answer, err error) {
 		c.close()
 		return a, err
 	}
-	if status != http.StatusOK && status != http.StatusAccepted { // 202: the run goes on
+	if status != http.StatusOK && status != http.StatusAccepted { // 202: the run continues
 		return a, refused{status, text}
 	}
 	return a, json.Unmarshal(text, &a)

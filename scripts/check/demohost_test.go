@@ -57,7 +57,7 @@ func (s *devServer) onDisk(name string) string {
 }
 
 // TestTerminalOfANewUser lets a new user clean up the demo host, while the server is killed before each answer and in
-// the middle of a command. Waiting commands go on waiting, approved ones run once, and an interrupted one is not
+// the middle of a command. Waiting commands keep waiting, approved ones run once, and an interrupted one is not
 // repeated.
 func TestTerminalOfANewUser(t *testing.T) {
 	t.Parallel()

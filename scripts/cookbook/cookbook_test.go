@@ -106,7 +106,7 @@ func TestStructured(t *testing.T) {
 	}
 }
 
-// TestSession kills the program in the middle of a tool, goes on with its session, and asks on in it.
+// TestSession kills the program in the middle of a tool, continues its session, and asks on in it.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	start, in := program(t, "session"), t.TempDir()

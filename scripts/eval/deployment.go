@@ -131,7 +131,7 @@ func (d *deployment) at(ctx context.Context, begin time.Time) (*app.App, error) 
 	return a, err
 }
 
-// change puts stand-ins in place of the tools.
+// change replaces the tools with simulated ones.
 func (d *deployment) change(env *unit.Env) {
 	env.Decisions = nil // a key of Cloud KMS would be asked for each decision of a case
 	d.own = env.Tools
@@ -157,7 +157,7 @@ func (d *deployment) known(ctx context.Context) {
 	}
 }
 
-// served are the tools of MCP servers, with stand-ins in their place.
+// served are the simulated tools of MCP servers.
 type served struct {
 	toolbox.Dynamic
 	d *deployment
@@ -231,7 +231,7 @@ func (d *deployment) begin(ctx context.Context, s *eval.Stage) (none eval.Conver
 	return eval.Conversation{Send: t.send, Close: t.close}, nil
 }
 
-// talk is a conversation with an agent. Each has a user of its own, who has the name of the thread.
+// talk is a conversation with an agent. Each conversation has its own user, who is named like the thread.
 type talk struct {
 	d      *deployment
 	loop   *loop.Loop
@@ -248,7 +248,7 @@ func (t *talk) close() error {
 	return nil
 }
 
-// maxMoves limits how often a run goes on after decisions.
+// maxMoves limits how often a run continues after decisions.
 const maxMoves = 100
 
 // send is [eval.Conversation.Send].

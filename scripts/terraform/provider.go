@@ -50,7 +50,7 @@ func (w *workspace) provider(ctx context.Context) error {
 	return w.only(filepath.Join(w.dir, "mirror"))
 }
 
-// more are the schemas that the stand-in's subset lacks, of the same version and source.
+// more holds the schemas that are missing from the schema-only provider. They have the same version and source.
 //
 //go:embed testdata/more-schemas.json
 var more []byte

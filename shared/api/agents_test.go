@@ -74,7 +74,7 @@ func TestThreadOfMissingAgent(t *testing.T) {
 	for _, uid := range []string{"ana", "eve"} {
 		for _, path := range []string{"/api/agent/run", "/api/agent/run/stream"} {
 			got := w.send("POST", path, uid, `{"prompt":"again","agent":"clerk","threadId":"`+r.at("threadId")+`"}`)
-			const want = `The agent \"clerk\" is not available any more. Please begin a new conversation.`
+			const want = `The agent \"clerk\" is no longer available. Please begin a new conversation.`
 			if got.StatusCode != 404 || !strings.Contains(string(got.body), want) ||
 				!strings.Contains(string(got.body), `"code":"not_found"`) {
 				t.Errorf("%s to %s: %d %s", uid, path, got.StatusCode, got.body)

@@ -127,7 +127,7 @@ func withActions(t *testing.T, e *endpoint, settings ...string) *proved {
 }
 
 // TestApprovedActionAtBusyEndpoint checks over HTTP that an approved action is not tried again before the time
-// that its endpoint asked for, says until when it waits, and then goes on by itself.
+// that its endpoint asked for, says until when it waits, and then continues by itself.
 func TestApprovedActionAtBusyEndpoint(t *testing.T) {
 	e := newEndpoint(t)
 	w := withActions(t, e)

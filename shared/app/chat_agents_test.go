@@ -146,7 +146,7 @@ func TestPageAgents(t *testing.T) {
 		t.Run("withdrawn", func(t *testing.T) {
 			clicks := w.says("docs", "click", nil)
 			delete(w.App.API.Loop.Agents, "docs")
-			const gone = `The agent \"docs\" is not available any more. Please begin a new conversation.`
+			const gone = `The agent \"docs\" is no longer available. Please begin a new conversation.`
 			w.wants("a message", w.says("docs", "and now", docs.History), http.StatusNotFound, gone)
 			w.wants("results", w.answers(clicks), http.StatusNotFound, gone)
 			w.wants("a new one", w.says("docs", "hi", nil), http.StatusNotFound, `"message":"There is no such thing,`)

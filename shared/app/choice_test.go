@@ -54,7 +54,7 @@ func TestModelChoice(t *testing.T) {
 	}
 }
 
-// TestModelChoiceAfterApproval checks that a run goes on with its model after an approval and in its record, that its
+// TestModelChoiceAfterApproval checks that a run keeps its model after an approval and in its record, that its
 // thread's next run has the agent's own, and that no model gets the signature of another (the fake refuses it).
 func TestModelChoiceAfterApproval(t *testing.T) {
 	w := deploy(t, "GEMINI_MODEL=gemini-a", "GEMINI_MODELS=gemini-b")
@@ -80,8 +80,8 @@ func TestModelChoiceAfterApproval(t *testing.T) {
 	}
 }
 
-// TestModelChoiceWithdrawn takes a model off the operator's list while a run of it waits. The run goes on with its
-// agent's own model, which does not get the signature of the other (the fake refuses it).
+// TestModelChoiceWithdrawn takes a model off the operator's list while a run of it waits. The run continues
+// with its agent's own model, which does not get the signature of the other (the fake refuses it).
 func TestModelChoiceWithdrawn(t *testing.T) {
 	o := testkit.Options{Dir: t.TempDir(), Settings: []string{"GEMINI_MODEL=gemini-a", "GEMINI_MODELS=gemini-b"}}
 	w := deployWith(t, o)

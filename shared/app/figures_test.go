@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/figures"
 )
 
-// BenchmarkStop measures the time from Stop until nothing of a command runs on the host any more, for a command that
+// BenchmarkStop measures the time from Stop until no process of a command runs on the host, for a command that
 // ends at ^C and for one that ignores ^C and SIGTERM.
 //
 //	go test ./shared/app -run '^$' -bench Stop -benchtime 20x -benchmem

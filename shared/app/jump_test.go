@@ -134,7 +134,7 @@ func TestJumpAddressList(t *testing.T) {
 }
 
 // TestJumpCommand runs a command on a host behind another one. The jump host's server is killed while the command runs:
-// the command goes on, and its output arrives through the next connection.
+// the command continues, and its output arrives through the next connection.
 func TestJumpCommand(t *testing.T) {
 	gate, srv := sshd.Start(t, sshd.Options{}), sshd.Start(t, sshd.Options{})
 	w := deploy(t, "TERMINAL=on", "TERMINAL_HOSTS="+gate.Addr+","+srv.Addr)

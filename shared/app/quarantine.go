@@ -28,7 +28,7 @@ func quarantine(ctx context.Context, st store.Store, env *unit.Env) error {
 		return fmt.Errorf("the store is an older copy of itself, and its runs cannot be quarantined: %w", err)
 	}
 	env.Log.WarnContext(ctx, "the store is an older copy of itself: effects of its open runs ask their "+
-		"users again, and nothing is permitted in advance any more", "counter", "store_put_back", "since", since,
+		"users again, and nothing is permitted in advance", "counter", "store_put_back", "since", since,
 		"runs", r.Runs, "unreadable", r.Unreadable, "alwaysAllowed", r.Allowed, "tokens", r.Tokens, "hosts", r.Hosts,
 		"users", r.Users)
 	return s.Kept()

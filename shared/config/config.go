@@ -53,7 +53,7 @@ type Config struct {
 	//
 	// CLOUD_RUN_TIMEOUT_SECONDS: when the platform ends a request; FUNCTION_TIMEOUT cannot be longer
 	FunctionTimeout time.Duration
-	// FUNCTION_CONCURRENCY: how many user requests an instance serves at once; further requests are answered 503. One
+	// FUNCTION_CONCURRENCY: how many user requests an instance serves at once; further requests get 503. One
 	// user can hold a quarter of them as streams or waits
 	Concurrency int
 
@@ -240,14 +240,14 @@ type Config struct {
 
 	// Signed decisions.
 
-	// DECISIONS: whether users' decisions are signed. With `sign`, what has no signature still counts; with `require`,
-	// the user is asked again; with `off`, nothing is signed or checked
+	// DECISIONS: whether users' decisions are signed. With `sign`, a decision without a signature still counts; with
+	// `require`, the user is asked again; with `off`, nothing is signed or checked
 	Decisions string
 	// DECISION_KMS_KEY: a Cloud KMS key version (EC_SIGN_ED25519) that signs decisions, in the functions that record
 	// them; the default with the embedded store is a key in DATA_DIR
 	DecisionKMSKey string
-	// DECISION_PUBLIC_KEYS: the public keys that check decisions: that of the signing key, and earlier ones until no
-	// permission that they signed counts any more
+	// DECISION_PUBLIC_KEYS: the public keys that check decisions: that of the signing key, and earlier ones until
+	// every permission that they signed has expired
 	DecisionPublicKeys string
 
 	// Receipts.

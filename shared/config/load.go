@@ -115,7 +115,7 @@ func (c Config) ChatKeys() [][]byte { return decodeKeys(c.ChatKey.Reveal()) }
 
 func (l *loader) origins() []string {
 	const needs = "exact origins with commas between them, such as https://app.example.com: https (http only on a " +
-		"loopback address), small letters, no *, no path and no slash at the end, no port 443"
+		"loopback address), lower-case letters, no *, no path and no slash at the end, no port 443"
 	return l.list("ALLOWED_ORIGINS", needs, 50, IsOrigin)
 }
 

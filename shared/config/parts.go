@@ -73,7 +73,8 @@ func (l *loader) retention(c *Config) {
 	c.AuditDays = l.number("AUDIT_RETENTION", 0, 0, mostDays)
 	if c.AuditDays > 0 && (days == 0 || c.AuditDays <= days) {
 		l.fail("AUDIT_RETENTION", show(l.get("AUDIT_RETENTION"), false),
-			"more days than RETENTION, which has to be set beside it: what is kept is kept with its audit")
+			"more days than RETENTION, which must be set too: the audit of a conversation is kept as long as the "+
+				"conversation")
 	}
 }
 
@@ -120,8 +121,8 @@ func (l *loader) users(c *Config) {
 
 // domains reads the permitted domains of users' addresses, without duplicates.
 func (l *loader) domains() []string {
-	const needs = "up to 50 exact domains of e-mail addresses with commas between them, such as example.com: small " +
-		"letters, no *, no @"
+	const needs = "up to 50 exact domains of e-mail addresses with commas between them, such as example.com: " +
+		"lower-case letters, no *, no @"
 	return l.list("AUTH_ALLOWED_DOMAINS", needs, 50, isDomain)
 }
 

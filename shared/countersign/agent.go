@@ -117,28 +117,28 @@ func (c *core) setSelf() error {
 			wrong = append(wrong, fault.Invalid(field, format, args...))
 		}
 	}
-	needs(registry.ValidName(c.name), "Name", "it has to be up to 28 small letters, digits and hyphens")
+	needs(registry.ValidName(c.name), "Name", "must be up to 28 lower-case letters, digits and hyphens")
 	needs(o.Instructions == "" || o.InstructionsFunc == nil, "Instructions",
 		"InstructionsFunc is set as well, and one of them is too many")
 	needs(len(o.FallbackModels) <= maxFallbacks && !slices.Contains(o.FallbackModels, ""), "FallbackModels",
-		"it has to be at most %d names of models", maxFallbacks)
+		"must be at most %d names of models", maxFallbacks)
 	needs(len(o.Models) <= maxModels && !slices.Contains(o.Models, ""), "Models",
-		"it has to be at most %d names of models", maxModels)
+		"must be at most %d names of models", maxModels)
 	effects := policy.Effects(o.Effects)
 	needs(effects == policy.AskEffects || effects == policy.AutoApprove || effects == policy.NoEffects, "Effects",
-		"it has to be AskFirst, AutoApprove or NoEffects")
+		"must be AskFirst, AutoApprove or NoEffects")
 	number(&o.MaxModelCalls, defaultModelCalls)
 	number(&o.ToolTimeout, defaultToolTimeout)
 	number(&o.ApprovalTTL, defaultWait)
 	number(&o.Deadline, defaultWait)
 	span := func(field string, d, least, most time.Duration) {
-		needs(d >= least && d <= most, field, "it is %s, and has to be %s to %s", d, least, most)
+		needs(d >= least && d <= most, field, "%s; must be %s to %s", d, least, most)
 	}
 	needs(o.CompressionThreshold == -1 || o.CompressionThreshold >= 0 && o.CompressionThreshold <= 1,
-		"CompressionThreshold", "it is %g, and has to be 0 to 1, or -1", o.CompressionThreshold)
+		"CompressionThreshold", "%g; must be 0 to 1, or -1", o.CompressionThreshold)
 	number(&o.CompressionThreshold, defaultThreshold)
 	const day = 24 * time.Hour
-	needs(o.MaxModelCalls >= 1 && o.MaxModelCalls <= 50, "MaxModelCalls", "it is %d, and has to be 1 to 50",
+	needs(o.MaxModelCalls >= 1 && o.MaxModelCalls <= 50, "MaxModelCalls", "%d; must be 1 to 50",
 		o.MaxModelCalls)
 	span("ToolTimeout", o.ToolTimeout, time.Second, maxToolTimeout)
 	span("ApprovalTTL", o.ApprovalTTL, time.Second, 30*day)

@@ -69,9 +69,9 @@ func (c *core) setBudget() error {
 			wrong = append(wrong, fault.Invalid(field, format, args...))
 		}
 	}
-	needs(b.Tokens >= 0, "Budget.Tokens", "it is %d, and has to be 1 or more, or 0 for no bound", b.Tokens)
-	needs(b.Effects >= 0, "Budget.Effects", "it is %d, and has to be 1 or more, or 0 for no bound", b.Effects)
-	needs(b.Money >= 0, "Budget.Money", "it is %d, and has to be 1 or more, or 0 for no bound", b.Money)
+	needs(b.Tokens >= 0, "Budget.Tokens", "%d; must be 1 or more, or 0 for no limit", b.Tokens)
+	needs(b.Effects >= 0, "Budget.Effects", "%d; must be 1 or more, or 0 for no limit", b.Effects)
+	needs(b.Money >= 0, "Budget.Money", "%d; must be 1 or more, or 0 for no limit", b.Money)
 	limit := run.Budget{Tokens: b.Tokens, Effects: b.Effects, Money: b.Money, Prices: map[string]run.Price{}}
 	for _, name := range slices.Sorted(maps.Keys(b.Prices)) {
 		p := b.Prices[name]
@@ -85,7 +85,7 @@ func (c *core) setBudget() error {
 		"there is no price for the model, and Money cannot be bounded without one")
 	n := c.options.MaxOutputTokens
 	needs(n >= 0 && n <= maxOutputTokens, "MaxOutputTokens",
-		"it is %d, and has to be 1 to %d, or 0 for the service's own",
+		"%d; must be 1 to %d, or 0 for the service's own",
 		n, maxOutputTokens)
 	c.definition.Limits.Budget, c.definition.Model.MaxOutputTokens = limit, int32(min(max(n, 0), maxOutputTokens))
 	return errors.Join(wrong...)

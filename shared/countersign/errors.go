@@ -87,7 +87,7 @@ type OpenError struct {
 
 // Error says how to continue the session's run.
 func (e *OpenError) Error() string {
-	needs := map[Status]string{Running: "it is being moved", CutOff: "it was cut off; Continue goes on with it",
+	needs := map[Status]string{Running: "it is being moved", CutOff: "it was cut off; call Continue",
 		Waiting: "it waits for decisions; Resolve them, or Abandon it"}
 	return fmt.Sprintf("countersign: the session's run %s has not ended: %s", e.RunID, needs[e.Status])
 }

@@ -218,7 +218,7 @@ func ExampleDefineEffect() {
 	// sent to ana@example.com
 }
 
-// Without Approve the run waits, for days if need be, and whichever process comes later answers and goes on.
+// Without Approve the run waits, for days if need be, and whichever process comes later answers and continues.
 func ExampleAgent_Approvals() {
 	ctx := context.Background()
 	p := &post{}

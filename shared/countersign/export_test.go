@@ -9,7 +9,7 @@ import (
 )
 
 // TestExport exports a session and imports it into another agent's store. The model gets the same contents, byte for
-// byte, and the session goes on.
+// byte, and the session continues.
 func TestExport(t *testing.T) {
 	m := newScript(call("get_weather", map[string]any{"city": "Lisbon"}), say("21 degrees."), say("Yes."), say("No."))
 	o := countersign.Options{Provider: m, Tools: []*countersign.Tool{getWeather}}

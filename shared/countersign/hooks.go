@@ -13,7 +13,7 @@ import (
 
 // Hooks are functions of the program that an agent calls around its model and its tools. Each may be nil. A hook can
 // look, change what the model reads, or stop; it cannot approve a call. The arguments of a call cannot be changed,
-// because they are what a person has approved.
+// because a person has approved exactly them.
 //
 // An agent calls the hooks of one session one after the other, and those of several sessions at once. After a crash, a
 // request or a call is made again with its hooks. The SessionContext of BeforeModel and AfterModel has no ActionID, and
@@ -26,7 +26,7 @@ type Hooks struct {
 	// stream in one piece. An error has the effect of an error of BeforeModel, and the answer is dropped.
 	AfterModel func(ctx context.Context, s *SessionContext, a *ModelAnswer) error
 	// BeforeTool is called when a call is about to run, after its approval if it needs one. After an error,
-	// the call does not run, and the run goes on: the model reads the text of a [ToolError], or that the tool
+	// the call does not run, and the run continues: the model reads the text of a [ToolError], or that the tool
 	// failed. [ToolFinished] has the error.
 	BeforeTool func(ctx context.Context, s *SessionContext, c CallInfo) error
 	// AfterTool is called when a call has returned, and can change the result that is stored and that the model reads.

@@ -14,8 +14,8 @@ import (
 // Options configure an agent. The zero value is an agent without tools. It keeps its sessions in memory, and uses the
 // model that the environment configures.
 type Options struct {
-	// Name distinguishes the agents of one store: up to 28 small letters, digits and hyphens. An agent continues only
-	// the sessions that have its name. The default is agent.
+	// Name distinguishes the agents of one store: up to 28 lower-case letters, digits and hyphens. An agent continues
+	// only the sessions that have its name. The default is agent.
 	Name string
 
 	Instructions string // the agent's instructions, unless InstructionsFunc is set

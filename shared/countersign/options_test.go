@@ -67,7 +67,7 @@ func TestWrongOptions(t *testing.T) {
 			"Tools[0]", "("},
 		"both kinds of instructions": {countersign.Options{Instructions: "a", InstructionsFunc: static}, "Instructions",
 			"too many"},
-		"a name":   {countersign.Options{Name: "My agent"}, "Name", "small letters"},
+		"a name":   {countersign.Options{Name: "My agent"}, "Name", "lower-case letters"},
 		"no modes": {countersign.Options{Effects: "some"}, "Effects", "AutoApprove"},
 		"never to": {countersign.Options{Policy: countersign.Policy{NeverTo: []string{"a b"}}},
 			"Policy.NeverTo", "entry 1"},

@@ -137,7 +137,7 @@ func hangs(text string) script.Turn {
 }
 
 // TestLeaving leaves a stream in each way and in each step. Nothing is yielded afterwards, the interrupted step is
-// finished or repeated, and Continue goes on in another process.
+// finished or repeated, and Continue continues in another process.
 func TestLeaving(t *testing.T) {
 	leaving := map[string]func(ctx context.Context, cancel func(), s *countersign.Session) error{
 		"break": func(ctx context.Context, _ func(), s *countersign.Session) error {

@@ -101,7 +101,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, fault.New(fault.Validation, fault.CodeNoPath, "Not found."))
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		refuse(w, r, fault.New(fault.Validation, fault.CodeMethod, "This path takes GET and HEAD."))
+		refuse(w, r, fault.New(fault.Validation, fault.CodeMethod, "This path accepts only GET and HEAD."))
 	default:
 		obs.SetRoute(r.Context(), r.Method+" "+r.URL.Path)
 		serve(w, r)

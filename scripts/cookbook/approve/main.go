@@ -40,7 +40,7 @@ func main() {
 	agent := must(cs.New(cs.Options{Name: "approve", Store: st, Tools: []*cs.Tool{send}, Approve: ask}))
 	defer agent.Close()
 	events := agent.NewSession().SendStream(ctx, "Tell ana@example.com that the demo is at ten.")
-	for a, err := range agent.Approvals(ctx) { // of an earlier process: Continue asks, and goes on
+	for a, err := range agent.Approvals(ctx) { // of an earlier process: Continue asks, and continues
 		s := must(agent.Resume(ctx, must(a, err).SessionID))
 		events = s.Continue(ctx)
 	}

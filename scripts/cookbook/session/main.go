@@ -1,4 +1,4 @@
-package main // go run ./scripts/cookbook/session; kill -9 PID as it prints, and go on with -resume ID
+package main // go run ./scripts/cookbook/session; kill -9 PID as it prints, and continue -resume ID
 
 import (
 	"context"

@@ -144,7 +144,7 @@ func (c *console) carryOut(ctx context.Context, r *interp.Runner, file *syntax.F
 	if err != nil {
 		return 1, true
 	}
-	lined, cancel := context.WithCancel(ctx) // what it leaves in the background goes on, until the shell ends
+	lined, cancel := context.WithCancel(ctx) // what it leaves in the background continues, until the shell ends
 	c.program(feed, cancel)
 	defer func() {
 		c.program(nil, nil)

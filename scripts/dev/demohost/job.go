@@ -161,7 +161,7 @@ func (h *Host) carryOut(ctx context.Context, j *job, r request, cwd, command str
 			inside(path.Join(journalDir(j.id), "exit.new")), inside(path.Join(journalDir(j.id), "exit"))))
 	}
 	j.mu.Lock()
-	j.why = err // that its journal was deleted is what followers see
+	j.why = err // followers see that its journal was deleted
 	j.mu.Unlock()
 	h.mu.Lock()
 	delete(h.jobs, j.id)

@@ -115,7 +115,7 @@ func (h *Host) settle(r request) (state, end string) {
 	h.claims.Lock()
 	defer h.claims.Unlock()
 	id := r.values["id"]
-	running := h.job(id) != nil // asked first: how a command ended is written before it is no job any more
+	running := h.job(id) != nil // asked first: the end of a command is written before its job is removed
 	forbidden, same := h.forbidden(r)
 	e, ended := h.ended(id)
 	switch {

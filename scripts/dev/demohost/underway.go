@@ -7,7 +7,7 @@ import "sync"
 type underway struct {
 	mu   sync.Mutex
 	n    int
-	over chan struct{} // nil: programs may begin; closed: none does any more, and none runs
+	over chan struct{} // nil: programs may begin; closed: no program begins, and none runs
 }
 
 // begin reports whether a program may begin. If so, call end after the program.

@@ -51,7 +51,7 @@ func signalled(name string) error {
 	return errHangUp
 }
 
-// codes are 128 and the signal's number.
+// codes are the exit codes of ended commands: 128 plus the number of the signal.
 var codes = map[error]int{errHangUp: 129, errInterrupted: 130, errTimedOut: 130, errStopped: 130, errKilled: 137}
 
 // run executes a command, and ends the processes that it leaves behind. It returns when the command has ended.
@@ -65,7 +65,7 @@ func (s *shell) run(ctx context.Context, w work) (o outcome) {
 	}
 	file, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(w.command), "bash")
 	if err != nil {
-		_, _ = io.WriteString(w.errs, err.Error()+"\n") // nobody reads it any more
+		_, _ = io.WriteString(w.errs, err.Error()+"\n") // the reader may be gone
 		o.code = 2
 		return o
 	}

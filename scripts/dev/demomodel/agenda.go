@@ -76,7 +76,7 @@ func tellEvents(d *dialogue, s step) string {
 
 const longDate = "Monday, 2 January 2006"
 
-// asked returns the user's last question, without those that go on from it.
+// asked returns the user's last question, without those that continue from it.
 func (d *dialogue) asked() string {
 	n := len(d.said) - 1
 	for n > 0 && goesOn.MatchString(d.said[n]) {

@@ -83,7 +83,7 @@ var (
 		`secure|anonymous|recurring|scheduled|delayed|automatic|confidential|priority|urgent|voice|sms|text|whatsapp|` +
 		`friendly|gentle|warm|cheerful|stern|heartfelt|witty|personal|apologetic|angry|casual|professional|` +
 		`slack|registered|certified)\s+(?:e-?mail|mail|message|note|letter)s?)\b`)
-	// described matches a text that is described and not given: “a long apology”.
+	// described matches the description of a text in place of the text: “a long apology”.
 	described = lazyregexp.New(`(?i)^(?:(?:an?|the|my|our|some|this|these|those|all|your)\s+\S|` +
 		`what\s+(?:i|we|you|he|she|they)\s|` +
 		`(?:some|any)thing\b)`)
@@ -136,7 +136,7 @@ func (a *ask) beyondMail() string {
 	return a.beyondSending(head, body)
 }
 
-// beyondKind returns the answer about a kind of mail that is no plain text.
+// beyondKind returns the answer about a kind of mail that is not plain text.
 func beyondKind(lead text, head string, body text) string {
 	if words := kindOfMail.FindString(lead.mask + head); words != "" && lead.raw != "" {
 		return cannot(words, plainMail) + "."

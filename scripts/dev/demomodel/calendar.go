@@ -145,7 +145,7 @@ func bareEvent(a *ask) (any, string) {
 	return event(a)
 }
 
-// lists reports whether a text goes on with a further event, of which the verb stands in the clause before. Each has
+// lists reports whether a text continues with a further event, whose verb is in the clause before. Each has
 // its own day: one day for both is not told from one for the nearer.
 func (d *dialogue) lists(before, t text) bool {
 	verb := startVerb.MatchString(before.mask[len(courteously.FindString(before.mask)):])

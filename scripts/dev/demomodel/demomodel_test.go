@@ -149,7 +149,7 @@ func TestReportOutcomes(t *testing.T) {
 			"The mail to ana@example.com was sent."},
 		"done, another form": {`{"messageId":"m1"}`, "The mail to ana@example.com was sent."},
 		"done, inferred": {`{"output":{"inferred":true}}`,
-			"The mail to ana@example.com was sent, as far as can be told: its draft is gone."},
+			"The mail to ana@example.com was sent, as far as I can tell: its draft is gone."},
 		"edited": {`{"output":{"result":{"messageId":"m1"},"executedArgs":{"to":["bob@x.com"],"subject":"s","body":"b"},"editedBy":"user"}}`,
 			"The mail to bob@x.com was sent, with your changes."},
 		"confirmed": {`{"output":"The user confirmed that it was done."}`,

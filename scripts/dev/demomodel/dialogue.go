@@ -175,7 +175,7 @@ func (d *dialogue) call(asks []*ask) fakegemini.Turn {
 	return turn
 }
 
-// stillWaits is said beside a call that is instead of one that waits: that one waits until its user decides.
+// stillWaits is the text next to a call that replaces a waiting one. The earlier call waits until its user decides.
 const stillWaits = "The one before still waits: one press on the new card approves that and rejects the one before."
 
 // permitted keeps an answer to the request's function-calling mode.

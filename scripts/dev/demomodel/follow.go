@@ -13,7 +13,7 @@ type followUp struct {
 	use     func(*follow) ([]*ask, bool) // which may decline, and the next one is tried
 }
 
-// A follow is words that go on from the requests before.
+// A follow holds words that refer to earlier requests.
 type follow struct {
 	*dialogue
 	n      int // of the words, among all that the user has said
@@ -107,7 +107,7 @@ func (f *follow) again(a *ask, change func(*since)) []*ask {
 	return f.instead(a, next)
 }
 
-// instead returns a request in the place of one of before, beside those that were not called because of a question.
+// instead returns a request in place of an earlier one, next to those that were not called because of a question.
 func (f *follow) instead(a, next *ask) []*ask {
 	at := slices.Index(f.before, a)
 	if at < 0 || !slices.ContainsFunc(f.before, func(b *ask) bool { return b.question != "" }) {
@@ -118,7 +118,7 @@ func (f *follow) instead(a, next *ask) []*ask {
 	return all
 }
 
-// asking returns a question about words that go on from nothing, or from too much.
+// asking returns a question about words that refer to no earlier request, or to several.
 func (f *follow) asking(question string, choices ...*ask) ([]*ask, bool) {
 	return []*ask{{dialogue: f.dialogue, rule: &f.requests[0], question: question, choices: choices}}, true
 }
@@ -147,7 +147,7 @@ func (f *follow) chosen() ([]*ask, bool) {
 	return f.asking("I do not know which one you mean. Please say what you want as a whole.")
 }
 
-// standing returns the reason why an earlier request cannot be changed, if it was executed.
+// standing returns the reason why an earlier request cannot be changed: it was executed.
 func (f *follow) standing() string {
 	n := f.n - 1
 	switch {

@@ -13,7 +13,7 @@ func (f *follow) events() []*ask {
 	return slices.DeleteFunc(slices.Clone(f.before), func(a *ask) bool { _, is := a.args.(*eventArgs); return !is })
 }
 
-// moved returns an event of before at another time.
+// moved returns an earlier event at another time.
 func (f *follow) moved() ([]*ask, bool) {
 	what := f.slots["what"]
 	spoken := itself.FindString(what.mask) // “make it …” is about an event, be there one or not
@@ -67,7 +67,7 @@ func titles(events []*ask) string {
 	return strings.Join(names, " or ")
 }
 
-// joined returns the event of before with further guests.
+// joined returns the earlier event with further guests.
 func (f *follow) joined() ([]*ask, bool) {
 	a, _ := lastOf[*eventArgs](f.before)
 	who := f.slots["who"].and(f.slots["to"])

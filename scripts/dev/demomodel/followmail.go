@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// sameTo returns the mail of before, to others.
+// sameTo returns the earlier mail with other recipients.
 func (f *follow) sameTo() ([]*ask, bool) {
 	a, _ := lastOf[*mailArgs](f.before)
 	who := f.slots["who"]
@@ -25,7 +25,7 @@ func (f *follow) sameTo() ([]*ask, bool) {
 	return []*ask{f.changed(a, func(s *since) { s.people, s.cc, s.bcc = who.addresses(), nil, nil })}, true
 }
 
-// readdressed returns the mail of before to others, in its place.
+// readdressed returns the mail with other recipients, in place of the earlier one.
 func (f *follow) readdressed() ([]*ask, bool) {
 	a, _ := lastOf[*mailArgs](f.before)
 	who := f.slots["who"]
@@ -35,7 +35,7 @@ func (f *follow) readdressed() ([]*ask, bool) {
 	return f.again(a, func(s *since) { s.people, s.cc, s.bcc = who.addresses(), nil, nil }), true
 }
 
-// copied returns the mail of before with further readers.
+// copied returns the earlier mail with further recipients of a copy.
 func (f *follow) copied() ([]*ask, bool) {
 	a, _ := lastOf[*mailArgs](f.before)
 	if a == nil {
@@ -65,7 +65,7 @@ func (f *follow) reworded() ([]*ask, bool) {
 	}), true
 }
 
-// retimed returns the mail of before with another time in its text, where that has one time and the words another.
+// retimed returns the earlier mail with another time in its text, if the text has one time and the new words another.
 func (f *follow) retimed(what text) ([]*ask, bool) {
 	a, m := lastOf[*mailArgs](f.before)
 	if a == nil {
@@ -99,7 +99,7 @@ var (
 	toDo        = lazyregexp.New(`^(?i:to)\s+`) // “tell him to bring cake”
 )
 
-// extended returns the mail of before with a further sentence.
+// extended returns the earlier mail with one more sentence.
 func (f *follow) extended() ([]*ask, bool) {
 	a, m := lastOf[*mailArgs](f.before)
 	if a == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// aName matches who is called by a name, or by what they are: “bob”, “Ana Garcia”, “the team”, “the sales team”.
+// aName matches the name or the description of people: “bob”, “Ana Garcia”, “the team”, “the sales team”.
 const aName = `(?:(?i:the|my|our|a|an|some)\s+)?\pL[\pL'’.-]*(?:\s+\p{Lu}[\pL'’.-]*)*` +
 	`(?:\s+(?i:office|team|people|group|department|board|crew|family)\b)?`
 

@@ -25,7 +25,7 @@ const (
 	readme = "README.md"
 )
 
-// A session is a request of a session of the planner: all that it knows stands in the words that its conversation
+// A session is a request of a planner session: all that it knows is in the words that its conversation
 // began with, and in the calls since.
 type session struct {
 	*dialogue
@@ -70,7 +70,7 @@ var (
 	relativeLink = lazyregexp.New(`\]\(([^)\s:#]+)\)`)
 )
 
-// planned returns the turn of a session of the planner; ok is false where the request is none of one.
+// planned returns the turn of a planner session. ok is false if the request is not from a planner session.
 func (d *dialogue) planned() (turn fakegemini.Turn, ok bool) {
 	plans, acts := d.Has(proposeTool), d.Has(reflectTool)
 	if !plans && !acts || len(d.said) == 0 {

@@ -175,7 +175,7 @@ func (s step) outcome(what, done string) string {
 	case strings.HasPrefix(answer, "The user confirmed"):
 		return capitalise(what) + " was " + done + ", as you confirmed."
 	case !s.proven:
-		return capitalise(what) + " was " + done + ", as far as can be told: its draft is gone."
+		return capitalise(what) + " was " + done + ", as far as I can tell: its draft is gone."
 	}
 	return capitalise(what) + " was " + done + "."
 }

@@ -29,7 +29,7 @@ type rule struct {
 	next func(*ask) (turn fakegemini.Turn, ok bool)
 }
 
-// An ask is a request as a rule took it.
+// An ask is a request with the parts that a rule found in it.
 type ask struct {
 	*dialogue
 	rule   *rule

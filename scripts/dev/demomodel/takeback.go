@@ -51,7 +51,7 @@ var firm = lazyregexp.New(`(?i)\b(?:no|nope|never\s?mind|forget|cancel|reject|st
 var whichOne = phrases("[(no|oh|the|please|take back|cancel)] [the] {which|first|second|third|last|former|latter|1st|" +
 	"2nd|3rd|both|all} [(one|card|mail|email|event|of them|please)]")
 
-// whichCard begins the question which of several is meant.
+// whichCard begins the question about which of several cards is meant.
 const whichCard = "Which of these do I take back?"
 
 // takingBack returns the turn for words that revoke an earlier proposal, if the server offers that.

@@ -64,7 +64,7 @@ func saidBefore(a *ask) (fakegemini.Turn, bool) {
 	if n := len(a.said) - 2; n >= 0 {
 		return says("Before that you said: “%s”.", excerpt(a.said[n], 200))
 	}
-	return says("That was the first that you said in this conversation, as far as I am told.")
+	return says("That was the first that you said in this conversation, as far as I know.")
 }
 
 func answeredBefore(a *ask) (fakegemini.Turn, bool) {
@@ -83,11 +83,11 @@ func onTheRecord(a *ask) (fakegemini.Turn, bool) {
 	n := len(a.said) - 2
 	switch {
 	case n < 0:
-		return says("Nothing was asked for before that, as far as I am told.")
+		return says("Nothing was asked for before that, as far as I know.")
 	case wasDone.MatchString(a.answers[n]) || onRecord.MatchString(a.came[n]):
 		return says("Yes, it is on the record as done; the audit has it.")
 	}
-	return says("Not as far as I am told: it is not on the record as done. A card may still wait for you.")
+	return says("Not as far as I know: it is not on the record as done. A card may still wait for you.")
 }
 
 // clockNow returns the user's local time in words.

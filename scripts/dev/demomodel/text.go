@@ -42,7 +42,7 @@ func (t text) slice(from, to int) text { return text{t.raw[from:to], t.mask[from
 
 func (t text) from(at int) text { return t.slice(at, len(t.raw)) }
 
-// near returns the beginning of the text, as far as a word at its start can refer to.
+// near returns the beginning of the text, up to the last word to which a word at its start can refer.
 func (t text) near() text { return t.slice(0, min(160, len(t.mask))) }
 
 func (t text) and(u text) text {

@@ -32,7 +32,7 @@ var met = []string{"requests", "responses compared", "parallel calls", "correcti
 	"decided reject", "decided confirm_done", "decided start_new", "summarised", "results cut", "told in words",
 	"compressed by hand", "more than the model reads"}
 
-// Proof is the proof.
+// Proof is the command that scripts/prove runs.
 func Proof() proof.Proof {
 	o := options{requests: 100_000}
 	return proof.Proof{

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 
-// publishOutcome is what a topic does with a publish of events.
+// publishOutcome is the way in which a topic handles a publish of events.
 type publishOutcome string
 
 const (
@@ -39,7 +39,7 @@ type topic struct {
 // separator separates the events of a request. Each event is JSON on one line.
 var separator = []byte("\n")
 
-// ServeHTTP stores the events of a request, as far as the next of the takings lets them through.
+// ServeHTTP stores the events of a request, up to the number that the next taking lets through.
 func (p *topic) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil { // the worker was killed while it sent the request

@@ -56,7 +56,7 @@ func (o options) kinds() []kind {
 	return kinds
 }
 
-// Proof returns the proof.
+// Proof returns the command that scripts/prove runs.
 func Proof() proof.Proof {
 	o := options{kills: 7200, store: "embedded", workers: 8, on: providers}
 	return proof.Proof{

@@ -146,7 +146,7 @@ func plansAnswer(r fakegemini.Request) (fakegemini.Turn, bool) {
 	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: name, Args: args}}}, true
 }
 
-// A session is what its model reads in a request.
+// A session holds the parts of a request that the model of a planner session reads.
 type session struct {
 	does        kind
 	scenario    string

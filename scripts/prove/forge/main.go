@@ -27,7 +27,7 @@ type options struct {
 	every int    // tries every nth attack, at one moment; 0: all attacks, at all moments
 }
 
-// Proof returns the proof.
+// Proof returns the command that scripts/prove runs.
 func Proof() proof.Proof {
 	o := options{store: "embedded"}
 	return proof.Proof{

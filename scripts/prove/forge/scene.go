@@ -203,7 +203,7 @@ func (s *scene) attack(write func(*scene)) {
 	proof.Must(errors.Join(failed, st.Close(), s.Start(s.ctx, s.options)))
 }
 
-// noticed returns how the run shows that its documents are not what a person decided, or "".
+// noticed returns the report that the run's documents differ from the decisions of its user, or "".
 func (s *scene) noticed() string {
 	q := document.AuditOfChain(s.asked.RunID, 100)
 	for d, err := range document.All(s.ctx, s.App.Store, q) {

@@ -18,7 +18,7 @@ import (
 // executions is the name of the count of tried inputs.
 const executions = "executions"
 
-// Proof is the proof.
+// Proof is the command that scripts/prove runs.
 func Proof() proof.Proof {
 	long := 10 * time.Minute
 	return proof.Proof{

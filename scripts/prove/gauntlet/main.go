@@ -17,7 +17,7 @@ type options struct {
 	quick               bool
 }
 
-// Proof is the proof.
+// Proof is the command that scripts/prove runs.
 func Proof() proof.Proof {
 	o := options{token: os.Getenv("GAUNTLET_TOKEN"), token2: os.Getenv("GAUNTLET_TOKEN2")}
 	return proof.Proof{

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// Proof is the proof.
+// Proof is the command that scripts/prove runs.
 func Proof() proof.Proof {
 	every := 1
 	return proof.Proof{

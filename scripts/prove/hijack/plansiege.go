@@ -32,7 +32,7 @@ const (
 	pageURL  = "https://pages.example/p"
 	evilHost = "attacker.example"
 	stranger = "mallory"
-	// This is what the plan's grants allow, until a moment before its deadline.
+	// The plan's grants allow this until a moment before its deadline.
 	grantedIssues, grantedComments = 2, 1
 	grantTime                      = 2 * time.Minute
 )

@@ -20,7 +20,7 @@ import (
 // options are the flags.
 type options struct{ file, not string }
 
-// Proof is the proof.
+// Proof is the command that scripts/prove runs.
 func Proof() proof.Proof {
 	var o options
 	return proof.Proof{

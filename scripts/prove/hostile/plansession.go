@@ -69,7 +69,7 @@ func (s *env) planCall(uid, method, path string, body any) (p session) {
 	return p
 }
 
-// moved advances the session as far as it gets without its user.
+// moved advances the session until it needs its user.
 func (s *env) moved(id string) session {
 	s.must(s.deliver())
 	return s.planCall(s.as, http.MethodGet, sessionPath(id), nil)

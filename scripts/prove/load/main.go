@@ -58,7 +58,7 @@ var measurements = []measurement{
 		streams(aguiFace)},
 }
 
-// Proof is the proof.
+// Proof is the command that scripts/prove runs.
 func Proof() proof.Proof {
 	var o options
 	return proof.Proof{

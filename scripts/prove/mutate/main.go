@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// Proof is the proof.
+// Proof is the command that scripts/prove runs.
 func Proof() proof.Proof {
 	var breaks bool
 	var into string

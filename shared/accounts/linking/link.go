@@ -141,7 +141,7 @@ func (l link) covers(scopes []string) error {
 
 func (p Provider) reauth() *fault.Error {
 	return fault.New(fault.Auth, fault.CodeReauth,
-		"%s does not accept the linked account any more. Please link it again.", p.Name)
+		"%s no longer accepts the linked account. Please link it again.", p.Name)
 }
 
 // Place returns the user's linked account. An approval shows and hashes it. Place checks that the link is not broken

@@ -23,7 +23,7 @@ const (
 	Entry Kind = "entry" // an entry of the person's always-allow list
 )
 
-// A Statement is what a person decided. All fields are part of the signed bytes. An entry of an always-allow list
+// A Statement is a decision of a person. All fields are part of the signed bytes. An entry of an always-allow list
 // applies to all runs, so its statement names no run.
 type Statement struct {
 	Kind       Kind       `json:"kind"`
@@ -44,7 +44,7 @@ type Statement struct {
 
 	Until time.Time `json:"until,omitzero"` // the permission does not count from then on
 
-	// Covers is what an entry or a plan permits for later calls, as stored.
+	// Covers lists the later calls that an entry or a plan permits, as stored.
 	Covers any `json:"covers,omitempty"`
 }
 

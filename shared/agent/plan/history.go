@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
-// An Action is what a step did: a tool and its arguments.
+// An Action is the call of a step: a tool and its arguments.
 type Action struct {
 	Tool string          `json:"tool"`
 	Args json.RawMessage `json:"args"`

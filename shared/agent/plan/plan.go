@@ -22,7 +22,7 @@ const (
 	MaxTarget      = 2 << 10
 )
 
-// A Plan is what a user confirms, byte for byte.
+// A Plan is confirmed by its user byte for byte.
 type Plan struct {
 	Repo        Repo      `json:"repo,omitzero" jsonschema:"leave this out, it is set for you"`
 	Deadline    time.Time `json:"deadline,omitzero" jsonschema:"leave this out, it is set for you"`

@@ -239,7 +239,7 @@ func (s Set) Get(name string) *Agent { return s[cmp.Or(name, run.Assistant)] }
 // a user who continues a conversation did not just choose its agent.
 func Gone(name string) error {
 	return fault.New(fault.Auth, fault.CodeNotFound,
-		"The agent %q is not available any more. Please begin a new conversation.", name)
+		"The agent %q is no longer available. Please begin a new conversation.", name)
 }
 
 // Admits reports whether pages of the origin can use the named tool. If agents of pages have the tool, one of them must

@@ -39,7 +39,7 @@ func New(tools tool.Set, builtIn, declared []Agent) (Set, error) {
 		c := checker{agent: a.Name, tools: tools}
 		switch {
 		case !ValidName(a.Name):
-			c.fail("name", "a name is a small letter and up to 31 small letters, digits and hyphens")
+			c.fail("name", "a name is a lower-case letter and up to 31 lower-case letters, digits and hyphens")
 		case i >= len(builtIn) && slices.Contains(reserved, a.Name):
 			c.fail("name", "this is the name of a built-in agent")
 		case s[a.Name] != nil:

@@ -108,7 +108,7 @@ type Event struct {
 	Cleaned    *Disposed   `json:"cleaned,omitempty"`
 }
 
-// Input is what a run starts from: the user's prompt and the conversation before it. The conversation is the bounded
+// Input is the start of a run: the user's prompt and the conversation before it. The conversation is the bounded
 // history of the thread at that time, or the contents that the client sent.
 type Input struct {
 	Agent      string            `json:"agent,omitempty"` // the run's agent; empty: Assistant
@@ -221,7 +221,7 @@ type ProposedCall struct {
 	Ruled *AppliedPolicy `json:"ruled,omitempty"` // the tool's policy for this call, if any
 	After string         `json:"after,omitempty"` // see tool.Call.After
 
-	// Warnings are what the tool found when the call was proposed (tool.Def.Warn). ArgsHash does not cover them.
+	// Warnings are the findings of the tool when the call was proposed (tool.Def.Warn). ArgsHash does not cover them.
 	Warnings []tool.Warning `json:"warnings,omitempty"`
 
 	// Compensates is the action that this call undoes, if any (tool.Compensation).

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// Step is what a run needs next.
+// Step is the next thing that a run needs.
 type Step int
 
 const (

@@ -27,7 +27,7 @@ const (
 	Planner = "planner" // makes a plan and runs the confirmed one (State.Plan)
 )
 
-// Kind is what a waiting call waits for.
+// Kind is the kind of answer that a waiting call needs.
 type Kind string
 
 // The kinds of a waiting call.

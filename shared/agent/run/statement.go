@@ -48,7 +48,7 @@ func (r Run) statement(kind decision.Kind, actionID, name, argsHash string, in t
 		Origin: r.Origin, ActionID: actionID, Tool: name, ArgsHash: argsHash, Place: in}
 }
 
-// PlanCovers is what the confirmation of a plan permits for later calls.
+// PlanCovers returns the later calls that the confirmation of a plan permits.
 type PlanCovers struct {
 	Hash   string       `json:"hash"` // of the confirmed plan
 	Strict bool         `json:"strict,omitempty"`

@@ -199,7 +199,7 @@ type User struct {
 	UID string `json:"uid"`
 	// Locale is from the last request that sent one. It applies to requests that send none.
 	Locale      Locale         `json:"region,omitzero"`
-	Disabled    bool           `json:"disabled,omitempty"` // no call runs any more, whatever was approved
+	Disabled    bool           `json:"disabled,omitempty"` // no call runs, whatever was approved
 	Deleting    bool           `json:"deleting,omitempty"` // all of the user's data is being deleted
 	Nonce       []byte         `json:"nonce,omitempty"`    // for the hashes in the user's audit chain (audit.InputHash)
 	Allow       []policy.Entry `json:"allow,omitempty"`

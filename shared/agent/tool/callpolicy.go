@@ -44,8 +44,8 @@ const (
 	RuleDeny  CallMode = "deny"  // is refused
 )
 
-// Always is what a user can always allow: one exact call, with these arguments on this account or host, or the whole
-// tool.
+// Always is the set of calls that a user can always allow: one exact call, with these arguments on this account or
+// host, or the whole tool.
 type Always struct {
 	Key   string // identifies the call: the arguments that matter, and the account or host; it is stored as a hash
 	Shown string // the call as the user's always-allow list shows it

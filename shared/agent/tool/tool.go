@@ -212,7 +212,7 @@ const (
 	NotDone Verdict = "not_done" // proven: it did not; Execute can be called (again)
 	Unknown Verdict = "unknown"  // not proven either way: a person must check
 	Running Verdict = "running"  // in progress, and ends by itself (Def.Limit): check again later
-	Never   Verdict = "never"    // proven: it did not, and no process can start it any more
+	Never   Verdict = "never"    // proven: it did not, and no process can still start it
 )
 
 // Outcome is the result of Reconcile.
@@ -248,13 +248,13 @@ type Choice struct {
 // MaxChoices is the maximum number of choices of an argument. If an argument has more, none are listed.
 const MaxChoices = 50
 
-// Preview is what a person reads before deciding. The server's code makes it from the stored arguments; the model never
-// does. [Preview.AddLine] and [Preview.AddText] add texts with hidden characters made visible.
+// Preview is the text that a person reads before deciding. The server's code makes it from the stored arguments; the
+// model never does. [Preview.AddLine] and [Preview.AddText] add texts with hidden characters made visible.
 type Preview struct {
 	Title    string   `json:"title"`
 	Fields   []Field  `json:"fields"`
 	Warnings []string `json:"warnings,omitempty"` // points that a careful reader should check
-	// Confirm is what the console requires the user to type before approving; empty: nothing.
+	// Confirm is the text that the console requires the user to type before approving; empty: none.
 	Confirm string `json:"confirm,omitempty"`
 	// Choices lists the other possible values of an argument, by the argument's name, for a user who edits the call. An
 	// argument without an entry can have any value.

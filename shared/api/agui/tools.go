@@ -28,7 +28,7 @@ func (r Request) PageTools() (all []run.PageTool) {
 	return all
 }
 
-// A Result is what the client reports that a call returned.
+// A Result is the result of a call, as the client reports it.
 type Result struct {
 	CallID string
 	Field  string // place in the request, for errors

@@ -58,7 +58,7 @@ func Suspicious(s string) []string {
 	if longest(withoutSpaces.Replace(s),
 		func(r rune) bool { return r == '\n' }) > blankLines ||
 		longest(s, func(r rune) bool { return r == ' ' || r == '\t' || r == '\u00A0' || r == '\u3000' }) > blankSpace {
-		out = append(out, "There is a long blank stretch, and the text goes on behind it: read to the end.")
+		out = append(out, "There is a long blank stretch, and the text continues after it: read to the end.")
 	}
 	return out
 }

@@ -236,7 +236,7 @@ func TestWrong(t *testing.T) {
 func TestNames(t *testing.T) {
 	for file, want := range map[string]string{
 		"assistant.agent.yaml": "assistant.agent.yaml:1: name: this is the name of a built-in agent",
-		"Shop.agent.yaml":      "Shop.agent.yaml:1: name: a name is a small letter",
+		"Shop.agent.yaml":      "Shop.agent.yaml:1: name: a name is a lower-case letter",
 		"shop.yaml":            "shop.yaml: a name that ends in .agent.yaml was expected",
 		"shop.agent.yml":       "shop.agent.yml: a name that ends in .agent.yaml was expected",
 		"shop.txt":             "the folder of agents has no agent file",

@@ -150,7 +150,7 @@ func (p *parser) origins(s strictyaml.Section, a *registry.Agent) {
 		switch {
 		case n.Kind != yaml.ScalarNode || !config.IsOrigin(n.Value):
 			p.fail(n, "origins: one as browsers send it was expected, such as https://shop.example.com: https (http "+
-				"only on a loopback address), small letters, no path")
+				"only on a loopback address), lower-case letters, no path")
 		case slices.Contains(a.Origins, n.Value):
 			p.fail(n, "origins: %s stands there twice", strictyaml.Quoted(n.Value))
 		}

@@ -128,7 +128,7 @@ func (w whole) after(before whole) asking {
 	return a
 }
 
-// behind returns the complete request for one that was written after a previous one.
+// behind returns the complete request. A recording stores only the part of a request that follows the previous request.
 func (a asking) behind(before whole) (whole, error) {
 	if a.Same < 0 || a.Same > len(before.contents) {
 		return whole{}, fmt.Errorf("%d contents differ from those of the previous request", a.Same)

@@ -14,7 +14,7 @@ import (
 // Judge decides which statements about a conversation are true. [ModelJudge.Judge] asks a model.
 type Judge func(ctx context.Context, q Question) ([]Verdict, error)
 
-// Question is what a [Judge] decides.
+// Question is a question for a [Judge].
 type Question struct {
 	Model      string // model that the file names; empty: the judge's own
 	Turns      []Exchange

@@ -2,7 +2,7 @@ package eval
 
 import "strings"
 
-// porter returns the stem of an English word in small letters, by the algorithm of M. F. Porter (1980) with the
+// porter returns the stem of an English word in lower-case letters, by the algorithm of M. F. Porter (1980) with the
 // extensions of NLTK, which rouge_score uses.
 func porter(w string) string {
 	if stem, ok := irregular[w]; ok {

@@ -8,7 +8,7 @@ import (
 )
 
 // rouge1 returns the F-measure of ROUGE-1 of an answer and its reference: how many words they share. Words are compared
-// by their stems, in small letters, as in Google's rouge_score with use_stemmer. Other than there, words of every
+// by their stems, in lower-case letters, as in Google's rouge_score with use_stemmer. Other than there, words of every
 // script count, and each character of a script that is written without spaces is a word.
 func rouge1(reference, answer string) float64 {
 	want, got := stems(reference), stems(answer)

@@ -42,7 +42,7 @@ func (c *candidate) saysMore() error {
 			"Already decided: %s, at %s, with other words. The new words were not sent.", c.ap.Decision, at)
 	case c.Strict && p != nil && p.Confirmed != nil && p.Confirmed.ApprovalID == c.ap.ID && !p.Confirmed.Strict:
 		return fault.New(fault.Policy, fault.CodeAlreadyResolved,
-			"This plan was confirmed at %s without the wish to be asked about every change.", at)
+			"This plan was confirmed at %s without a request to approve every change.", at)
 	}
 	return nil
 }

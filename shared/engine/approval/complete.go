@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
-// Completion is what a tool added to a call when the call was proposed (tool.Def.Complete and tool.Def.Warn). It is
-// empty if the tool adds nothing, and for a call that is refused for another reason.
+// Completion holds the parts that a tool added to a call when the call was proposed (tool.Def.Complete and
+// tool.Def.Warn). It is empty if the tool adds nothing, and for a call that is refused for another reason.
 type Completion struct {
 	Args     json.RawMessage
 	Err      error          // why the call is refused

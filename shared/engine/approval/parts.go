@@ -51,7 +51,7 @@ func opening(s *run.State) (parts []tool.Part) {
 }
 
 // partsOf returns the parts of texts that the action's result shows. A result that was cut when it was recorded shows
-// none. Neither does a result from an earlier segment of the session, because the model does not see it any more.
+// none. Neither does a result from an earlier segment of the session, because the model no longer sees it.
 func partsOf(s *run.State, t *tool.Tool, a *run.Action) []tool.Part {
 	parts := t.Shows(a.Args, a.Result)
 	before, _ := s.Segment()

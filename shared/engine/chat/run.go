@@ -22,7 +22,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/memory"
 )
 
-// run advances the conversation as far as it goes without the page and without an approval.
+// run advances the conversation until it needs the page or an approval.
 func (c *Chat) run(ctx context.Context, r Request, h *history, in loop.Prompt, emit unit.Sink) (*Reply,
 	error) {
 	l, v, countUsage, err := c.begin(ctx, r, h, in, emit)
@@ -60,8 +60,8 @@ func (c *Chat) run(ctx context.Context, r Request, h *history, in loop.Prompt, e
 		"The assistant reached its step limit before it could finish.")
 }
 
-// begin counts a request in the ledger and advances it, in a separate loop, as far as it goes on its own. settle counts
-// the model usage of the request up to that time.
+// begin counts a request in the ledger and advances it, in a separate loop, until it needs the user or a time. settle
+// counts the model usage of the request up to that time.
 func (c *Chat) begin(ctx context.Context, r Request, h *history, in loop.Prompt,
 	emit unit.Sink) (l *loop.Loop, v *run.View, countUsage func(), err error) {
 	admitted, err := c.Ledger.Admit(ctx, r.UID, c.Core.UserLimits, in.Text != "", r.Locale)

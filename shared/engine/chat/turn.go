@@ -213,7 +213,7 @@ func (t *turn) answer(ctx context.Context, words string) (open bool, err error) 
 	return t.goOn(ctx)
 }
 
-// goOn carries out the calls of the newest turn, one after the other, as far as they go on their own. It reports
+// goOn carries out the calls of the newest turn, one after the other, until one needs the user or the page. It reports
 // whether a call is still open. After a call that was not done, the remaining calls are not started.
 func (t *turn) goOn(ctx context.Context) (open bool, err error) {
 	failed := false

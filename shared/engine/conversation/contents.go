@@ -187,7 +187,7 @@ func unrecorded(index int) model.Response {
 	if index < model.MaxCalls {
 		return model.Response{Error: notDone}
 	}
-	return model.Response{Error: fmt.Sprintf("This was not run: of one answer only the first %d calls are.",
+	return model.Response{Error: fmt.Sprintf("This was not run: only the first %d calls of an answer are.",
 		model.MaxCalls)}
 }
 

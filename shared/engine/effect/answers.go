@@ -185,7 +185,7 @@ func LeaveEarlier(ctx context.Context, ex *unit.Execution) {
 	defer cancel()
 	for _, id := range ex.Earlier {
 		if err := leaveCallsOf(ctx, ex, id); err != nil {
-			ex.Log.WarnContext(ctx, "the calls of an earlier run go on waiting until their time is up", "runId", id,
+			ex.Log.WarnContext(ctx, "the calls of an earlier run keep waiting until their time is up", "runId", id,
 				"error", err)
 		}
 	}
@@ -201,7 +201,7 @@ func leaveCallsOf(ctx context.Context, ex *unit.Execution, runID string) error {
 		tx.KeepLease, left = true, false
 		for _, a := range waitingForClient(tx) {
 			left = true
-			if err := LeaveUnanswered(tx, a, "The user went on without it"); err != nil {
+			if err := LeaveUnanswered(tx, a, "The user continued without it"); err != nil {
 				return err
 			}
 		}

@@ -154,7 +154,7 @@ func carryOut(ctx context.Context, ex *unit.Execution, beat *unit.Heartbeat, t *
 		case err == nil:
 			return func(ctx context.Context) error { return recordOutcome(ctx, ex, id, Succeeded(result)) }
 		case t.Limited() && tool.IsAmbiguous(err):
-			ex.Log.InfoContext(ctx, "a call goes on without the process that began it, or may", "runId", ex.ID,
+			ex.Log.InfoContext(ctx, "a call continues, or may continue, without its process", "runId", ex.ID,
 				"actionId", id, "error", err)
 			return nothing
 		case t.SideEffect && tool.IsAmbiguous(err):

@@ -219,7 +219,7 @@ func (o *keptOutput) look(ctx context.Context) bool {
 	return true
 }
 
-// settled drops the bytes below number end, which need not be stored any more.
+// settled drops the bytes below number end, which no longer need to be stored.
 func (o *keptOutput) settled(end int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -18,8 +18,8 @@ const (
 	outputCut  = "\n[More was printed than can be shown.]\n"
 )
 
-// callOutput is what a call prints, across all calls of its tool's functions. It is closed before the outcome is
-// recorded.
+// callOutput is the printed output of a call, across all calls of its tool's functions. It is closed before the outcome
+// is recorded.
 type callOutput interface {
 	give(c *tool.Call) // sets the writer of the call's next function
 	Close()

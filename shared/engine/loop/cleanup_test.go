@@ -202,7 +202,7 @@ func TestCleanupBeforeDeletion(t *testing.T) {
 	})
 }
 
-// deletedLater deletes the conversation of a run that has ended and is still due. No user sees it any more, and it is
+// deletedLater deletes the conversation of a run that has ended and is still due. No user sees it, and it is
 // gone after happen.
 func (w *env) deletedLater(t *testing.T, runID string, happen func()) {
 	t.Helper()

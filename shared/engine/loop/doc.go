@@ -14,10 +14,10 @@
 //     One commit stores the answer with everything that follows from it.
 //   - propose.go: a call of the answer is validated and gets its approval (package approval). task.go and plan.go do
 //     this for a session. The call is then carried out (package effect).
-//   - end.go: expired approvals and calls that are not run any more are closed; the run ends with its last message.
+//   - end.go: expired approvals and calls that no longer run are closed; the run ends with its last message.
 //   - cleanup.go: what the run's calls have created elsewhere is removed.
 //
-// Other ways into a run record something and do nothing else; the process that receives the resume goes on in
+// Other ways into a run record something and do nothing else; the process that receives the resume continues in
 // advance.go: [Loop.Resolve] a decision, [Loop.Answer] a client's answer, [Loop.Cancel] a cancel, [Grants.Revoke] a
 // revoked grant. [Loop.Get], [Loop.Watch], [Loop.Conversation] and [Terminals] read. [Loop.Sweep] (sweep.go, shards.go,
 // measure.go) finds the runs that no process advances.

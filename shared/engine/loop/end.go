@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// closeWhatIsOver closes expired approvals and calls that are not run any more, and ends the run if it must end, in one
+// closeWhatIsOver closes expired approvals and calls that no longer run, and ends the run if it must end, in one
 // commit.
 func closeWhatIsOver(ctx context.Context, ex *unit.Execution) error {
 	return ex.Transition(ctx, func(tx *unit.Tx) error {
@@ -26,7 +26,7 @@ func closeWhatIsOver(ctx context.Context, ex *unit.Execution) error {
 }
 
 // applyClock does everything that follows from the time, a cancel or the last answer. It closes expired approvals and
-// calls that are not run any more, and ends a run that must end.
+// calls that no longer run, and ends a run that must end.
 func applyClock(tx *unit.Tx) error {
 	st, _ := tx.Next()
 	if st == run.StepExpire {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// Input is what a run starts with: exactly one of [Prompt], [Call], [Session], [Import] and [Compress].
+// Input is the start of a run: exactly one of [Prompt], [Call], [Session], [Import] and [Compress].
 type Input interface {
 	// check returns an error if the input does not fit the agent or exceeds a limit. It stores nothing.
 	check(ctx context.Context, ex *unit.Execution, agent *registry.Agent) error
@@ -28,7 +28,7 @@ type Input interface {
 	begin(ctx context.Context, tx *unit.Tx, places approval.Places) error
 }
 
-// needs is what createRun must know about an input before it reads any document.
+// needs holds the facts that createRun needs about an input before it reads any document.
 type needs struct {
 	message  string     // the user's message in the thread; "": none
 	terminal string     // the terminal that the run reserves; "": none

@@ -32,7 +32,7 @@ const (
 type machine struct {
 	calls map[string]*onMachine // by their actions
 	gone  map[string]bool       // calls whose record was gone when their outcome was requested
-	quick bool                  // commands take no time any more
+	quick bool                  // commands no longer take time
 	lost  bool                  // an interrupt did not reach it in the last process that was run
 }
 
@@ -111,7 +111,7 @@ func (m *trialed) executeCommand(ctx context.Context, c tool.Call, in commandArg
 	case "refuse", "reauth":
 		return commandResult{}, fault.New(fault.Tool, "host_unreachable", "The host cannot be reached.")
 	}
-	if m.machine.gone[c.ActionID] { // the record is gone with the handle, so the call cannot begin any more
+	if m.machine.gone[c.ActionID] { // the record is gone with the handle, so the call can no longer begin
 		return commandResult{}, fault.New(fault.Tool, "host_restarted", "The host was restarted.")
 	}
 	h := m.machine.calls[c.ActionID]

@@ -399,7 +399,7 @@ func (c *commit) answered(r *watched, doc run.Run, a *run.Action, e run.Event) {
 			c.broken(invariants.Expiry, "the answer to action %s was taken at %s, after its end at %s", a.ID, e.At,
 				a.ExpiresAt)
 		}
-	case !late && !over && !strings.HasPrefix(why.Message, "The user went on"):
+	case !late && !over && !strings.HasPrefix(why.Message, "The user continued"):
 		c.broken(invariants.OwnReasons, "action %s waited for its client until %s and was given up at %s: %s", a.ID,
 			a.ExpiresAt, e.At, why.Code)
 	}

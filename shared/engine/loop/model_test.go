@@ -600,7 +600,7 @@ func (s *sequence) endProcesses() {
 	}
 }
 
-// settle removes all faults. Everything must reach its end, and then nothing may move it any more.
+// settle removes all faults. Everything must reach its end, and then nothing may still move it.
 func (s *sequence) settle(t *rapid.T) {
 	s.rests()
 	for len(s.stopped) > 0 {

@@ -28,7 +28,7 @@ func (w *env) patient(t *testing.T, turns ...script.Turn) *run.View {
 }
 
 // TestPatienceWithModel checks that a run whose model has no capacity waits without a process, says until when, and
-// goes on by itself: before its first answer, and between two answers, whose effect is not repeated.
+// continues by itself: before its first answer, and between two answers, whose effect is not repeated.
 func TestPatienceWithModel(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := open(t)

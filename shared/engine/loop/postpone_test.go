@@ -171,7 +171,7 @@ func newLimited(asks time.Duration, prepare bool, approval tool.Approval) *limit
 }
 
 // TestApprovedEffectAtBusyService checks that an approved call is not tried before the time that its service
-// has asked for, goes on by itself then, under the same approval, and takes place once. It shows until when it waits.
+// has asked for, continues by itself then, under the same approval, and takes place once. It shows until when it waits.
 func TestApprovedEffectAtBusyService(t *testing.T) {
 	for _, prepare := range []bool{false, true} {
 		w := newEnv(t)

@@ -51,7 +51,7 @@ func TestQuotaWait(t *testing.T) {
 		}
 		asked := len(w.model.Requests())
 		v, r := w.see(t, waits.RunID)
-		// Firestore's minutes go on while the test's clock stands still, so the turn can be more than a minute away.
+		// Firestore's minutes continue while the test's clock stands still, so the turn can be more than a minute away.
 		wait := v.ResumesAt.Sub(w.clock())
 		if v.Status != run.Planning || v.ResumesAt.IsZero() || wait > 3*time.Minute ||
 			r.Lease.Owner != "" || !strings.Contains(v.Summary, "asked again") {

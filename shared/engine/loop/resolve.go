@@ -129,7 +129,7 @@ func (d *decision) decide(ctx context.Context, tx *unit.Tx) error {
 }
 
 // afterDecision adds what follows from the decision to its commit. If no process advances the run, that includes the
-// end of calls that are not run any more, and of the run.
+// end of calls that no longer run, and of the run.
 func afterDecision(tx *unit.Tx, ap *run.Approval, r approval.Resolution) error {
 	if err := planDecided(tx, ap, r); err != nil {
 		return err

@@ -317,7 +317,7 @@ func (s *scenario) do(line string) {
 		name, says, _ := strings.Cut(rest, " ")
 		s.brings = append(s.brings, run.PageTool{Name: name, Description: says, Schema: json.RawMessage(anyObject)})
 		return
-	case "shows": // a part of the page's description, or nothing any more
+	case "shows": // a part of the page's description, or nothing at the end
 		s.shows = append(s.shows, run.PageContext{Description: "The page", Value: rest})
 		if rest == "" {
 			s.shows = nil

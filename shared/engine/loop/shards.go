@@ -14,7 +14,7 @@ import (
 // Runs and threads of an earlier release have no shard, so no sweep finds them. The sweeps of this release therefore
 // walk through both collections, in the order of their IDs, and add the missing shards. They do so twice: at once, and
 // an hour later, for documents that a process of the earlier release stored during the deployment. This code can be
-// removed once stores without shards need no migration any more.
+// removed once stores without shards no longer need a migration.
 
 // shardsPath is the path of the document that holds the walk's progress.
 const shardsPath = document.Sweeps + "/shards"

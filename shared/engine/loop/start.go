@@ -32,8 +32,8 @@ type StartRequest struct {
 	Sink     unit.Sink  // receives updates while this process advances the run; nil: none
 }
 
-// Start stores a run and advances it as far as it goes on its own. For a key that was used before, it returns the run
-// of that key and starts nothing. These errors mean that no run was stored:
+// Start stores a run and advances it until it needs the user or a time. For a key that was used before, it returns the
+// run of that key and starts nothing. These errors mean that no run was stored:
 //   - AuthError not_found: the thread or the terminal is not the user's, or this process does not know the agent or the
 //     tool of a call.
 //   - PolicyError too_many: the user has too many open approvals or has reached a limit.
@@ -105,7 +105,8 @@ func begin(ctx context.Context, ex *unit.Execution, req StartRequest, in Input) 
 	return moveHere(ctx, ex)
 }
 
-// moveHere advances the run as far as it goes on its own. If another function advances it, moveHere publishes a resume.
+// moveHere advances the run until it needs the user or a time. If another function advances it, moveHere publishes a
+// resume.
 func moveHere(ctx context.Context, ex *unit.Execution) error {
 	if st, _ := ex.Next(); st == run.StepElsewhere {
 		ex.Publish(ctx)

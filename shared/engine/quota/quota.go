@@ -90,7 +90,7 @@ const early = 2 * time.Second
 // books, the run's turn comes then, and a later call can lose it.
 var ErrUsedUp = errors.New("quota: the quota of this minute is used up")
 
-var usedUp = fault.New(fault.Model, model.CodeQuota, "The project's quota of the model is used up for now.")
+var usedUp = fault.New(fault.Model, model.CodeQuota, "The project's model quota is used up for now.")
 
 // Take returns nil if the call may be made now. Otherwise it returns a ModelError with the code quota and ErrUsedUp as
 // its cause, or the error of a context that has ended.

@@ -27,7 +27,7 @@ const (
 // format is the format of the document. A process leaves a document of another format alone and has no limits.
 const format = 1
 
-// A share is what one instance has of a model's quota.
+// A share is the part of a model's quota that one instance has.
 type share struct {
 	cfg  Config
 	path string

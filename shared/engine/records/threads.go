@@ -44,7 +44,7 @@ func (r *Records) Threads(ctx context.Context, uid, cursor string, limit int) ([
 	return views, next, nil
 }
 
-// Rename sets the conversation's title. The title does not change by itself any more, and the conversation keeps its
+// Rename sets the conversation's title. The title no longer changes by itself, and the conversation keeps its
 // place in the list. The title must be one visible line within the limit of length.
 func (r *Records) Rename(ctx context.Context, uid, id, title string) (ThreadView, error) {
 	title = strings.TrimSpace(title)

@@ -222,8 +222,8 @@ func (r *Records) discard(ctx context.Context, d store.Doc) error {
 }
 
 // SweepFiles deletes the uploaded files of a shard that no run has and whose time is over, and the objects that no file
-// has. It goes on until ctx's time is nearly up. A failed deletion does not stop the others, and the next sweep of the
-// shard tries it again.
+// has. It continues until ctx's time is nearly up. A failed deletion does not stop the others, and the next sweep of
+// the shard tries it again.
 func (r *Records) SweepFiles(ctx context.Context, shard int64) (deleted int, err error) {
 	if r.Files == nil {
 		return 0, nil

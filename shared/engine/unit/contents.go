@@ -58,7 +58,7 @@ func entriesIn(t run.Thread, window run.ContextWindow, chunks []json.RawMessage)
 	return all[from:to], nil
 }
 
-// EndedRun returns the state of an earlier run of the thread. The run has ended, so its state does not change any more.
+// EndedRun returns the state of an earlier run of the thread. The run has ended, so its state no longer changes.
 func (s *Snapshot) EndedRun(ctx context.Context, id string) (*run.State, error) {
 	path := document.RunPath(id)
 	docs, err := s.readChunks(ctx, []string{path})

@@ -63,7 +63,7 @@ type Tx struct {
 	Updates []Update
 }
 
-// Kept is what the thread keeps of a run that ends: the run's part of the conversation, with every call answered.
+// Kept is the part of an ended run that the thread keeps: the run's part of the conversation, with every call answered.
 type Kept struct {
 	Contents []json.RawMessage
 	Recorded bool   // the contents include lines of the server

@@ -24,7 +24,7 @@ const (
 	mostTTL   = 28 * 24 * time.Hour // maximum time that services keep a message
 )
 
-// ErrGone is the error of a subscription that its browser or its user has ended. No message will reach it any more.
+// ErrGone is the error of a subscription that its browser or its user has ended. No further message will reach it.
 var ErrGone = errors.New("webpush: the subscription has ended")
 
 // Sender sends to push services. Its client must check their addresses and follow no redirects, because endpoints are

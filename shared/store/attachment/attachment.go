@@ -41,7 +41,7 @@ type File struct {
 	upload *Upload // of an uploaded file
 }
 
-// Facts are what people and later prompts read about a file, without its content.
+// Facts describe a file to people and in later prompts, without its content.
 type Facts struct {
 	Name   string `json:"name"`
 	Type   string `json:"type"`

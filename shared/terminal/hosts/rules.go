@@ -102,7 +102,7 @@ var (
 	isNumeric = lazyregexp.New(`^(0x[0-9a-f]*|[0-9]+)$`) // resolvers read it as a part of an IP address
 )
 
-// normalHost returns the address in its canonical form: an IP address, or a DNS name in small letters without a
+// normalHost returns the address in its canonical form: an IP address, or a DNS name in lower-case letters without a
 // trailing dot.
 func normalHost(address string) (string, error) {
 	if a, err := netip.ParseAddr(address); err == nil {

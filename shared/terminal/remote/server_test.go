@@ -31,7 +31,7 @@ type server struct {
 	listener net.Listener
 	run      func(ssh.Channel, string) // a command; default: print it and exit with 0
 	opened   func(ssh.Conn)            // after a login
-	accepted func(net.Conn) bool       // whether to go on with a connection
+	accepted func(net.Conn) bool       // whether to continue a connection
 
 	mu      sync.Mutex
 	users   []string // the user names that clients sent

@@ -47,7 +47,8 @@ type Judgment struct {
 
 	pieces []piece // of a read_only command, and of one with a Repository
 
-	// Repository is what a git command of a reading kind looks at; nil for all others. Its class is opaque.
+	// Repository is the repository that a reading git command looks at; nil for all other commands. Its class is
+	// opaque.
 	Repository *Repository
 
 	// Reads are the files and folders whose content a read_only command prints. Such a command reads more than names:

@@ -249,7 +249,7 @@ func (k *Keeper) Stop(ctx context.Context, id string) error {
 }
 
 // Reconcile returns the state of a command that may have been started with the handle h. With never, a command that has
-// not begun must not begin any more. Only the state Done comes with a Result.
+// not begun must no longer begin. Only the state Done comes with a Result.
 func (k *Keeper) Reconcile(ctx context.Context, id, h string, never bool) (State, Result, error) {
 	args, err := handle(h)
 	if err != nil {

@@ -35,7 +35,7 @@ func (c *cutAt) Exec(ctx context.Context, x supervisor.Exec) (int, error) {
 }
 
 // TestForgedEndOfConnection lets a command print a copy of the keeper's last line, and cuts the connection right after
-// it. This is not taken for the end, because the command goes on.
+// it. This is not taken for the end, because the command continues.
 func TestForgedEndOfConnection(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	ctx, cancel := context.WithCancel(t.Context())

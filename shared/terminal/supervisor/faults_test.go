@@ -91,7 +91,7 @@ func loses(t *testing.T, k *supervisor.Keeper, c supervisor.Start, fault func())
 	return out
 }
 
-// TestLostConnections loses the connection or the server in the middle of a command. The command goes on, and runs
+// TestLostConnections loses the connection or the server in the middle of a command. The command continues, and runs
 // once.
 func TestLostConnections(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})

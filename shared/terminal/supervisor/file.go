@@ -26,7 +26,7 @@ const (
 	FileOther      FileKind = "other" // a pipe, a socket, a device, or a link to nothing
 )
 
-// A File is what a host reports about a path.
+// A File is the report of a host about a path.
 type File struct {
 	Kind   FileKind
 	Real   string // the path without links

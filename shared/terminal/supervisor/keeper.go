@@ -41,7 +41,7 @@ type Exec struct {
 	Resize <-chan Size // later sizes of the terminal
 }
 
-// Facts are what a host reports about itself.
+// Facts are the report of a host about itself.
 type Facts struct {
 	OS     string          `json:"os"`     // uname -sr
 	Shells []shell.Grammar `json:"shells"` // the available shells; bash first
@@ -151,7 +151,7 @@ type State string
 const (
 	Done    State = "done"    // it has ended
 	Running State = "running" // it is in progress
-	Lost    State = "lost"    // it began, nothing runs any more, and no exit code was written
+	Lost    State = "lost"    // it began, it no longer runs, and no exit code was written
 	Absent  State = "absent"  // it has not begun, on this host and in this boot; Start may be called
 	Never   State = "never"   // it has not begun and never will: Start is refused from now on
 	Unknown State = "unknown" // the host was restarted, or its journals are missing

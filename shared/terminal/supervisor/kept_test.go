@@ -33,7 +33,7 @@ func there(path string) bool {
 	return err == nil
 }
 
-// TestHold lets a command wait for input beyond the limit that applies while no user is attached. It goes on waiting,
+// TestHold lets a command wait for input beyond the limit that applies while no user is attached. It continues waiting,
 // because a user is attached.
 func TestHold(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
@@ -313,7 +313,7 @@ func TestShellRing(t *testing.T) {
 	}
 }
 
-// TestShellSlowReader stops reading a shell. The shell goes on after a short time, and the reader is informed of the
+// TestShellSlowReader stops reading a shell. The shell continues after a short time, and the reader is informed of the
 // output that it missed.
 func TestShellSlowReader(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})

@@ -77,7 +77,7 @@ func (f *failing) Write([]byte) (int, error) {
 	return 0, errors.New("full")
 }
 
-// TestStreamWithoutReader checks that reading goes on without a reader of the output.
+// TestStreamWithoutReader checks that reading continues without a reader of the output.
 func TestStreamWithoutReader(t *testing.T) {
 	f := &failing{}
 	s := supervisor.NewStream(mark, f)

@@ -72,7 +72,7 @@ type Rules struct {
 	MaxTurns int      // MAX_MODEL_CALLS
 	MaxOpen  int      // MAX_OPEN_APPROVALS; 0 means no cap
 	Strict   []string // the agents whose calls run in strict order
-	Resting  bool     // everything was delivered and swept: nothing may be under way any more
+	Resting  bool     // everything was delivered and swept: nothing may still be under way
 }
 
 // All checks every run of the store. The error is the store's.

@@ -37,7 +37,7 @@ func Notifications(ctx context.Context, st store.Store, runID, console string,
 			n++
 		}
 		if n == len(all) {
-			c.violates(Telling, "others heard of %s, which is no event of it", got.ID)
+			c.violates(Telling, "others were notified of %s, which is not an event of the run", got.ID)
 			continue
 		}
 		want, err := all[n].Encode(console)

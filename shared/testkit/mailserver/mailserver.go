@@ -131,7 +131,7 @@ func (s *session) Data(r io.Reader) error {
 	s.mail.Raw = string(raw)
 	m, err := mail.ReadMessage(strings.NewReader(s.mail.Raw))
 	if err != nil {
-		return &smtp.SMTPError{Code: 554, Message: "this is no mail"}
+		return &smtp.SMTPError{Code: 554, Message: "this is not a mail"}
 	}
 	if s.mail.Header = m.Header; m.Header.Get("Content-Transfer-Encoding") == "quoted-printable" {
 		m.Body = quotedprintable.NewReader(m.Body)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Part is a real part.
+// Part is a real program or service that tests use in place of a simulated one.
 type Part struct {
 	Name    string
 	Install string // a command for a shell, or what to do instead

@@ -121,7 +121,8 @@ func (m *Metadata) readTargets(s section) error {
 			return err
 		}
 		if kind.Kind != yaml.ScalarNode || !validKind.MatchString(kind.Value) {
-			return s.Wrong(kind, "targets: a kind was expected: address, or up to 32 small letters, digits and hyphens")
+			return s.Wrong(kind, "targets: a kind was expected: address, or up to 32 lower-case letters, digits "+
+				"and hyphens")
 		}
 		field, err := e.Required("field")
 		if err != nil {
@@ -174,7 +175,7 @@ func (m *Metadata) readBound(s section) error {
 	}
 	for _, r := range m.Targets {
 		if !slices.Contains(m.Pinned, r.Field) {
-			return s.Wrong(list, "bound: %s names a target, and is no free text; it was expected in the list",
+			return s.Wrong(list, "bound: %s names a target and is not free text; it must be in the list",
 				strictyaml.Quoted(r.Field))
 		}
 	}

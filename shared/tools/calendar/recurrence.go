@@ -89,7 +89,7 @@ func expand(line string, start time.Time, allDay bool) (series, error) {
 	case len(s.dates) == 0:
 		return bad("by this rule the event never takes place")
 	case count > len(s.dates):
-		return bad("this goes on for more than ten years")
+		return bad("the series lasts for more than ten years")
 	}
 	if s.extra = !s.dates[0].Equal(start); s.extra {
 		s.dates = slices.Insert(s.dates, 0, start)
@@ -100,8 +100,8 @@ func expand(line string, start time.Time, allDay bool) (series, error) {
 	return s, nil
 }
 
-// spellRule returns a rule in the spelling of Google Calendar. RFC 5545 permits small letters. Models also leave out
-// the property's name, and write spaces and a last semicolon.
+// spellRule returns a rule in the spelling of Google Calendar. RFC 5545 permits lower-case letters. Models also leave
+// out the property's name, and write spaces and a last semicolon.
 func spellRule(line string) string {
 	line = strings.TrimRight(strings.ReplaceAll(strings.ToUpper(line), " ", ""), ";")
 	if strings.HasPrefix(line, "FREQ=") {

@@ -47,7 +47,7 @@ func seenAt(at *calendarapi.EventDateTime) (moment, zone string, allDay bool) {
 	return cmp.Or(at.Date, at.DateTime), zone, at.Date != ""
 }
 
-// differences names the parts in which two states of an event differ, as far as its user would care. It does not
+// differences names the parts that differ between two states of an event and that matter to its user. It does not
 // compare sendUpdates.
 func differences(a, b Args) (names []string) {
 	for _, part := range []struct {

@@ -190,7 +190,7 @@ func (r *runner) notStarted(ctx context.Context, c tool.Call, a Args, err error)
 			return err
 		}
 		return fault.New(fault.Tool, CodeNoDir,
-			"The terminal's directory is not there any more. Nothing was run; the next command begins in the home "+
+			"The terminal's directory no longer exists. Nothing was run; the next command begins in the home "+
 				"directory.")
 	case tool.IsTransient(err):
 		return err
@@ -353,7 +353,7 @@ func (r *runner) interrupt(ctx context.Context, c tool.Call, _ Args) error {
 
 // The reasons for an unknown outcome, for the user.
 const (
-	lost = "The command was begun on the host, and nothing runs of it any more, but it left no exit code. Please " +
+	lost = "The command was begun on the host, and no process of it still runs, but it left no exit code. Please " +
 		"look at what it did."
 	restarted = "The host was restarted, or its user's home was emptied, after the command was sent. Please look " +
 		"whether it was run."

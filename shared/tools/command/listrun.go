@@ -231,7 +231,7 @@ func (l *listRun) follow(ctx context.Context, i int, id string) (tool.Verdict, s
 }
 
 // settledList returns the verdict after a command whose outcome is err. An ambiguous error says nothing about the
-// list: the command or the list goes on.
+// list: the command or the list continues.
 func settledList(ctx context.Context, err error) (tool.Verdict, string, error) {
 	switch {
 	case tool.IsAmbiguous(err) && ctx.Err() != nil:

@@ -25,7 +25,7 @@ type UploadArgs struct {
 	Base      *UploadBase `json:"base,omitempty"`
 }
 
-// UploadBase is what a call would change. This program sets it when the call is proposed.
+// UploadBase is the file that a call would change. This program sets it when the call is proposed.
 type UploadBase struct {
 	File   attachment.Facts `json:"file"`
 	Stored string           `json:"stored"`           // where the file is stored, as a URI

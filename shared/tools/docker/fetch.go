@@ -30,7 +30,7 @@ type FetchArgs struct {
 	Base *FetchBase `json:"base,omitempty"`
 }
 
-// FetchBase is what the call installs. This program sets it when the call is proposed.
+// FetchBase lists the packages that the call installs. This program sets it when the call is proposed.
 type FetchBase struct {
 	Volume  string   `json:"volume"`
 	Command string   `json:"command"`

@@ -178,7 +178,7 @@ echo secret >.git/config; printf '\377' >bin; ln -s /etc/passwd link; echo done;
 	}
 }
 
-// TestPodmanScriptLimit has one that leaves a process behind which would go on for long.
+// TestPodmanScriptLimit has one that leaves a process behind which would continue for long.
 func TestPodmanScriptLimit(t *testing.T) {
 	r := onPodman(t)
 	id := r.create(t, "g")

@@ -97,7 +97,7 @@ func removed(err error) (Removed, error) {
 		return Removed{1}, nil
 	case errors.Is(err, container.ErrMissing):
 		return Removed{}, tool.Ambiguous(fault.New(fault.Tool, fault.CodeNotFound,
-			"The container did not exist any more."))
+			"The container no longer existed."))
 	case errors.Is(err, container.ErrTaken): // another request is removing it
 		return Removed{}, tool.Transient(fault.New(fault.Tool, fault.CodeBusy, "The container is being removed."))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/clip"
 )
 
-// budget is what may still be kept of a page: elements, and bytes of text and of attributes.
+// budget is the amount of a page that may still be kept: elements, and bytes of text and of attributes.
 type budget struct {
 	elements, text, attributes int
 	cut                        bool // cells of a row were removed

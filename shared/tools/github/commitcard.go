@@ -36,7 +36,7 @@ func previewCommit(in NewCommit) tool.Preview {
 func (c *card) asWritten(f FileChange) {
 	switch {
 	case f.Delete:
-		c.AddField("Delete "+f.Path, "The file goes")
+		c.AddField("Delete "+f.Path, "Deletes the file")
 	case f.SHA256 != "":
 		addSource(&c.Preview, f)
 		c.Warn("Files from the container are not shown here: exactly the files with these sums are committed.")
@@ -70,13 +70,13 @@ func (c *card) compared(f FileChange, b Base) {
 	}
 	switch {
 	case f.Delete && b.Binary:
-		c.AddField("Delete "+f.Path, "The file goes; it is no text")
+		c.AddField("Delete "+f.Path, "Deletes the file, which is not a text")
 	case f.Delete:
 		c.AddField("Delete "+f.Path, fmt.Sprintf("Deletes the file with its %d lines", b.Diff.Removed))
 	case b.Diff.Text != "":
 		c.AddDiff(label, b.Diff.Text, b.Folded)
 	case b.Binary, b.Unread:
-		c.AddField("Replace "+f.Path, "The file on the branch is no text, or too long to compare")
+		c.AddField("Replace "+f.Path, "The file on the branch is not a text, or too long to compare")
 		c.asWritten(f)
 	case b.SHA != "" && b.Diff.Added+b.Diff.Removed == 0:
 		c.AddField(label, "No line changes")

@@ -98,7 +98,7 @@ func (h *hub) fill(ctx context.Context, c tool.Call, in NewCommit) ([]FileChange
 		if f.SHA256 != "" {
 			text, ok := texts[f.Source]
 			if !ok {
-				return nil, changed(f, "is not there any more, is no text, or is too long")
+				return nil, changed(f, "no longer exists, is not a text, or is too long")
 			}
 			if got := sha256.Sum256([]byte(text)); hex.EncodeToString(got[:]) != f.SHA256 {
 				return nil, changed(f, "is another one by now")

@@ -129,7 +129,7 @@ type File struct {
 	Offset    int    `json:"offset,omitempty"`    // From, in results of earlier releases
 	Content   string `json:"content"`             // UTF-8
 	Truncated bool   `json:"truncated,omitempty"` // whether there is more behind the content
-	Binary    bool   `json:"binary,omitempty"`    // it is no text, and its content is left out
+	Binary    bool   `json:"binary,omitempty"`    // it is not a text, and its content is left out
 
 	NextOffset     int `json:"nextOffset,omitempty"`     // where the rest begins, if truncated
 	NextByteOffset int `json:"nextByteOffset,omitempty"` // the same, within a long line

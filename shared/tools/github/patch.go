@@ -19,7 +19,7 @@ type Base struct {
 	Result string     `json:"result,omitempty"` // SHA-256 of the text that the commit writes
 	Diff   patch.Diff `json:"diff,omitzero"`
 	Moved  string     `json:"moved,omitempty"`  // path of the deleted file that this new file continues
-	Binary bool       `json:"binary,omitempty"` // the file there is no text
+	Binary bool       `json:"binary,omitempty"` // the file there is not a text
 	Unread bool       `json:"unread,omitempty"` // the file there is too long to compare
 	Folded bool       `json:"folded,omitempty"` // a program generates the file
 	Note   string     `json:"note,omitempty"`   // what a careful reader should know about the file

@@ -107,7 +107,7 @@ func TestPatchCardDiff(t *testing.T) {
 		"Change bin/run, +1 −1", "Look closely at bin/run: it is a script", "b v2\n (folded)",
 		"Look closely at go.sum: it decides", "Rename old.txt to new.txt, +1 −1",
 		"Delete old.txt: Deletes the file with its 4",
-		"Replace icon.png: The file on the branch is no text", "New file .github/workflows/ci.yml, +1: on: push",
+		"Replace icon.png: The file on the branch is not a text", "New file .github/workflows/ci.yml, +1: on: push",
 		"Look closely at .github/workflows/ci.yml: a build service", "characters that cannot be seen"} {
 		if !strings.Contains(card, want) {
 			t.Errorf("the card lacks %q:\n%.6000s", want, card)

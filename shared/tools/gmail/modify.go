@@ -33,8 +33,8 @@ type ModifyArgs struct {
 	Filing     *Filing  `json:"filing,omitempty"`
 }
 
-// Filing is what a call changes, as the server has read it. No model writes it. The call changes these mails and no
-// others: a mail that has since arrived in the conversation stays as it is.
+// Filing holds the mails and labels that a call changes, as the server has read them. No model writes it. The call
+// changes these mails and no others: a mail that has since arrived in the conversation stays as it is.
 type Filing struct {
 	Account Account `json:"account"`
 	Add     []Label `json:"add,omitempty"`

@@ -215,7 +215,7 @@ func TestServerTextFramed(t *testing.T) {
 }
 
 // TestToolChanged changes a tool's definition, with a notification and without. A call of the tool gets another
-// placement, and a tool that only reads is not called any more.
+// placement, and a tool that only reads is no longer called.
 func TestToolChanged(t *testing.T) {
 	heard := make(chan struct{}, 10)
 	s, url := server(t, nil)
@@ -441,7 +441,7 @@ func TestSessionGone(t *testing.T) {
 		s := mcp.NewServer(&mcp.Implementation{Name: "x", Version: "1"}, nil)
 		t.Cleanup(func() {
 			for session := range s.Sessions() {
-				_ = session.Close() // its client does not know it any more
+				_ = session.Close() // its client no longer knows it
 			}
 		})
 		s.AddTool(&mcp.Tool{Name: "act", InputSchema: json.RawMessage(object)},

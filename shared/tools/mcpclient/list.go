@@ -120,7 +120,7 @@ func (c *Client) now(ctx context.Context, name string) (*definition, error) {
 	}
 	d := only(all, name)
 	if d == nil {
-		return nil, fault.New(fault.Tool, fault.CodeNotApplicable, "The server %s does not have this tool any more.",
+		return nil, fault.New(fault.Tool, fault.CodeNotApplicable, "The server %s no longer has this tool.",
 			c.cfg.Name)
 	}
 	return d, nil

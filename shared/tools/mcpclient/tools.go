@@ -185,7 +185,7 @@ func (c *Client) preview(as *definition, args json.RawMessage) (tool.Preview, er
 	d := c.lastSaid(as.Name)
 	if d == nil {
 		return tool.Preview{}, fault.New(fault.Tool, fault.CodeNotApplicable,
-			"The server %s does not have this tool any more.", c.cfg.Name)
+			"The server %s no longer has this tool.", c.cfg.Name)
 	}
 	if said := strings.TrimSpace(d.Description); said != "" {
 		p.AddText("The server says of this tool", clip.Text(said, maxShown))

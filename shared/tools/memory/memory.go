@@ -103,7 +103,7 @@ func (k noteStore) add(ctx context.Context, c tool.Call, f fact) (kept, error) {
 
 type note struct {
 	ID string `json:"id" jsonschema:"the id of the note"`
-	// Text is what the server adds for the card.
+	// Text is the text that the server adds for the card.
 	Text string `json:"text,omitempty" jsonschema:"the text of the note; leave it out"`
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// Address parses the address of a page and returns its canonical form: scheme and host in small letters and ASCII,
+// Address parses the address of a page and returns its canonical form: scheme and host in lower-case letters and ASCII,
 // without the scheme's default port, a trailing dot of the host, or a fragment. It checks only the form; the fetch
 // decides whether the page is allowed. Its errors are ValidationErrors with the field url.
 func Address(text string) (*url.URL, error) {

@@ -1,6 +1,6 @@
 # The bucket of uploaded files. The functions encrypt each file with the key in tokens.tf before it is stored. A deletion
 # is final: there are no older versions, and by default Google keeps no deleted objects. No lifecycle rule deletes by age,
-# because a conversation may need a file for as long as it is used: the sweep deletes what has no document any more.
+# because a conversation may need a file for as long as it is used: the sweep deletes files that no longer have a document.
 
 locals {
   files_bucket = one(google_storage_bucket.files[*].name)

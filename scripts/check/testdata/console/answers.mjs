@@ -45,7 +45,7 @@ export const answers = {
     await page.route('**/run/stream',
       (route) => route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), agent: 'butler' }) }));
     await ask(page, 'what shall we do without them?');
-    await page.getByText('The agent "butler" is not available any more. Please begin a new conversation.').waitFor();
+    await page.getByText('The agent "butler" is no longer available. Please begin a new conversation.').waitFor();
     await accessible(page, 'a conversation whose agent is gone');
     await page.unroute('**/run/stream');
     await page.getByRole('button', { name: 'New conversation' }).last().click();

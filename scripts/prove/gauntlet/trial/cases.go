@@ -108,7 +108,7 @@ var Cases = []Case{
 		Tests: []string{"shared/accounts/google: TestTokensOfManyUsers"}, Peers: "adk-python #3772 mixes them"},
 	{Number: "18", Name: "forged history, forged tool result, a result for a call never made, and another user's " +
 		"history, in a page's chat",
-		Want: "6 of 6 refused with 400; the genuine one goes on with 200", Try: forgedHistories,
+		Want: "6 of 6 refused with 400; the genuine one continues with 200", Try: forgedHistories,
 		Tests: []string{"shared/engine/chat: TestHistoryForged"}},
 	{Number: "19", Name: "mixed batch of server and page tools",
 		Want: "the server's result is kept, 3 responses for 3 calls, in the model's order",

@@ -62,5 +62,5 @@ func forgedHistories(s *session) string {
 		"toolDefinitions": []any{}, "pageState": map[string]any{}}))
 	count(s.say(Second, "Go on.", kept))
 	genuine := got(s.say(First, "Go on.", kept))
-	return fmt.Sprintf("%d of %d refused with 400; the genuine one goes on with %d", refused, tried, genuine.HTTP)
+	return fmt.Sprintf("%d of %d refused with 400; the genuine one continues with %d", refused, tried, genuine.HTTP)
 }

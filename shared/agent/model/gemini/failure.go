@@ -39,7 +39,7 @@ func (m *Model) explain(ctx context.Context, ex *exchange, err error, shown bool
 	case ex.status == 0:
 		return &failure{fault: busy("Gemini could not be reached.").Because(err), again: true}
 	case ex.broken != nil || errors.Is(err, context.DeadlineExceeded):
-		return &failure{fault: busy("The connection to Gemini broke off.").Because(errors.Join(ex.broken, ctx.Err())),
+		return &failure{fault: busy("The connection to Gemini was lost.").Because(errors.Join(ex.broken, ctx.Err())),
 			again: !shown}
 	case ex.status < 200 || ex.status > 299:
 		return m.refusal(parseStatus(ex.status, ex.body.Bytes()), ex.header)

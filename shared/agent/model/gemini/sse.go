@@ -91,7 +91,7 @@ func (s *eventStream) step() {
 }
 
 // value reads one value of a body of JSON: an element of an array, or a whole value. An array that is cut off ends in
-// an error, like a connection that broke off. Text that is not JSON becomes an event that is not JSON either.
+// an error, like a lost connection. Text that is not JSON becomes an event that is not JSON either.
 func (s *eventStream) value() {
 	kind := s.values.PeekKind()
 	if kind == '[' && s.values.StackDepth() == 0 || kind == ']' {

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// secrets are the names, in small letters, of files that hold secrets and of folders with such files.
+// secrets are the names, in lower-case letters, of files that hold secrets and of folders with such files.
 var secrets = strings.Fields(`
 	.env* .git .git-credentials .netrc _netrc .npmrc .pypirc .pgpass .my.cnf .htpasswd .vault-token
 	.ssh .aws .azure .gnupg .kube .docker .gcloud .gemini.yaml

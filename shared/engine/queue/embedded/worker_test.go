@@ -21,7 +21,7 @@ import (
 )
 
 // TestWorkerConformance resumes runs in the process that moves them and in another one. If the message is a document,
-// the consumer that dies is a process. If it is in memory, the consumer is a Run that ends in a process that goes on.
+// the consumer that dies is a process. If it is in memory, the consumer is a Run that ends in a process that continues.
 func TestWorkerConformance(t *testing.T) {
 	for name, open := range map[string]func(store.Store) queuetest.Backend{
 		"in its process": func(st store.Store) queuetest.Backend {

@@ -73,7 +73,7 @@ func (e *Engine) Feed(ctx context.Context, id string, command []string, in []byt
 }
 
 // Converse runs a program in a container with in as its standard input, passes its output on, and returns the exit
-// code. If ctx ends, the program goes on without a reader. After an error, the program may have run.
+// code. If ctx ends, the program continues without a reader. After an error, the program may have run.
 func (e *Engine) Converse(ctx context.Context, id string, command []string, in io.Reader,
 	to container.Streams) (exit int, err error) {
 	var process string

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// Proof is what a failed call proves.
+// Proof is the fact that a failed call proves.
 type Proof int
 
 // The values of Proof.
