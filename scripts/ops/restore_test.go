@@ -2,9 +2,11 @@ package main
 
 import (
 	"crypto/rand"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,12 +20,12 @@ import (
 
 const mayRead = "https://www.googleapis.com/auth/gmail.readonly"
 
-// TestRestore rehearses the loss of a store. The backup is taken while runs are in each of their states, and while an
-// effect takes place. The deployment continues; then its store is lost, and the backup is put back under the operator's
+// TestRestore rehearses the loss of a store. The backup is taken while 50 runs are in each of their states, and while
+// effects take place. The deployment goes on; then its store is lost, and the backup is put back under the operator's
 // command. No effect takes place twice, and none is forgotten: each is recorded, or a user is asked about it.
 func TestRestore(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
-		w := newDeployment(t)
+		w := newDeployment(t, uncapped...)
 		dir := w.env["DATA_DIR"]
 		copied := map[string][]byte{}
 		rehearse(w, func() {
@@ -51,7 +53,8 @@ func TestRestore(t *testing.T) {
 	t.Run("firestore", func(t *testing.T) {
 		host, project := emulators.Firestore(t), "demo-"+strings.ToLower(rand.Text()[:12])
 		t.Setenv("FIRESTORE_EMULATOR_HOST", host)
-		w := newDeployment(t, "STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT="+project)
+		w := newDeployment(t, append(uncapped, "STORE=firestore", "QUEUE=embedded",
+			"GOOGLE_CLOUD_PROJECT="+project)...)
 		var at time.Time
 		rehearse(w, func() {
 			at = time.Now()
@@ -70,62 +73,140 @@ func TestRestore(t *testing.T) {
 	})
 }
 
+// The numbers of runs in the rehearsal, by what they do when the backup is taken. They are 50.
+const (
+	manyDone   = 6  // ended
+	manySeen   = 8  // approved; the mailbox of their user is readable
+	manyUnseen = 6  // approved; the mailbox is not readable
+	manyCards  = 8  // wait for a decision, which is made after the backup
+	manyLater  = 11 // wait for a decision, which is made after the restore
+	manyHeld   = 6  // are approved with an undo window, and undone after the backup
+	manyBegun  = 5  // have an intent and no outcome
+)
+
+// uncapped are settings under which one user can have so many runs.
+var uncapped = append(slices.Clone(testkit.Unlimited), "MAX_OPEN_APPROVALS=50", "MAX_APPROVALS_PER_DAY=0")
+
+// rehearsal has the runs of each state.
+type rehearsal struct {
+	*deployment
+	seen, unseen, cards, later, held, begun []testkit.Answer
+	effects                                 int // before the loss
+}
+
 // rehearse runs the rehearsal. restore puts the backup back, and returns the flags of ops restore.
 func rehearse(w *deployment, backup func(), restore func() []string) {
-	t := w.t
-	w.SetScopes("ana", append(slices.Clone(testkit.Scopes), mayRead)...)
-	tomorrow := time.Now().Add(24 * time.Hour).Truncate(time.Hour)
-	mail := func(uid, what string) testkit.Answer {
-		return w.asks(uid, "gmail_send", testkit.Mail("bob@example.com", what, what))
+	r := &rehearsal{deployment: w}
+	r.begins()
+	r.backsUp(backup)
+	r.goesOn()
+	if err := w.Stop(); err != nil {
+		w.t.Fatal(err)
 	}
-	event := func(what string) testkit.Answer {
-		return w.asks("ana", "calendar_event_create", testkit.Event(what, tomorrow))
-	}
-	w.decides("ana", mail("ana", "done before"), "approve_once")
-	w.delivers()
-	seen, unseen := mail("ana", "approved, its mailbox is readable"), mail("bob", "approved, its mailbox is not")
-	card, later, held := event("its card is open"), event("its card stays open"), event("held, then undone")
-	begun := event("begun in the backup")
-	w.decides("ana", seen, "approve_once")
-	w.decides("bob", unseen, "approve_once")
-	ana, err := w.As(t.Context(), "ana")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a, err := ana.Hold(t.Context(), held.Approvals[0], "approve_once", 60); err != nil || a.HTTP != 200 {
-		t.Fatalf("%v %s", err, a.Body)
-	}
+	r.restores(append([]string{"restore"}, restore()...))
+	r.ends()
+	w.prints([]string{"problems: 0"}, "verify")
+}
 
-	var once sync.Once
-	w.SetFault(func(op string) fakegoogle.Fault {
-		if op == "calendar.events.insert" {
-			once.Do(backup) // its intent is stored, and its outcome is not
+// mails starts runs that want to send an e-mail each.
+func (w *rehearsal) mails(n int, uid, what string) (all []testkit.Answer) {
+	for i := range n {
+		text := fmt.Sprintf("%s %d", what, i)
+		all = append(all, w.asks(uid, "gmail_send", testkit.Mail("bob@example.com", text, text)))
+	}
+	return all
+}
+
+// events starts runs that want to create an event each.
+func (w *rehearsal) events(n int, what string) (all []testkit.Answer) {
+	tomorrow := time.Now().Add(24 * time.Hour).Truncate(time.Hour)
+	for i := range n {
+		all = append(all, w.asks("ana", "calendar_event_create", testkit.Event(fmt.Sprintf("%s %d", what, i), tomorrow)))
+	}
+	return all
+}
+
+// decide decides about the runs.
+func (w *rehearsal) decide(uid, decision string, runs []testkit.Answer) {
+	w.t.Helper()
+	for _, r := range runs {
+		w.decides(uid, r, decision)
+	}
+}
+
+// begins brings the runs into their states.
+func (w *rehearsal) begins() {
+	w.SetScopes("ana", append(slices.Clone(testkit.Scopes), mayRead)...)
+	w.decide("ana", "approve_once", w.mails(manyDone, "ana", "done before"))
+	w.delivers()
+	w.seen = w.mails(manySeen, "ana", "approved, its mailbox is readable")
+	w.unseen = w.mails(manyUnseen, "bob", "approved, its mailbox is not")
+	w.cards, w.later = w.events(manyCards, "its card is open"), w.events(manyLater, "its card stays open")
+	w.held, w.begun = w.events(manyHeld, "held, then undone"), w.events(manyBegun, "begun in the backup")
+	w.decide("ana", "approve_once", w.seen)
+	w.decide("bob", "approve_once", w.unseen)
+	w.decide("ana", "approve_once", w.begun)
+	ana, err := w.As(w.t.Context(), "ana")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, r := range w.held {
+		if a, err := ana.Hold(w.t.Context(), r.Approvals[0], "approve_once", 60); err != nil || a.HTTP != 200 {
+			w.t.Fatalf("%v %s", err, a.Body)
 		}
+	}
+}
+
+// backsUp takes the backup while the effects of begun take place: their intents are stored, and their outcomes are not.
+func (w *rehearsal) backsUp(backup func()) {
+	var mu sync.Mutex
+	waiting, taken := 0, make(chan struct{})
+	w.SetFault(func(op string) fakegoogle.Fault {
+		if op != "calendar.events.insert" {
+			return fakegoogle.Fault{}
+		}
+		mu.Lock()
+		if waiting++; waiting == manyBegun {
+			backup()
+			close(taken)
+		}
+		mu.Unlock()
+		<-taken
 		return fakegoogle.Fault{}
 	})
-	w.decides("ana", begun, "approve_once")
-	if err := w.Push(w.Base)(t.Context(), queue.Envelope(queue.Message{RunID: begun.RunID}, "1", 1,
-		time.Now())); err != nil {
-		t.Fatal(err)
+	var all sync.WaitGroup
+	for i, r := range w.begun {
+		all.Go(func() {
+			message := queue.Envelope(queue.Message{RunID: r.RunID}, strconv.Itoa(i), 1, time.Now())
+			if err := w.Push(w.Base)(w.t.Context(), message); err != nil {
+				w.t.Error(err)
+			}
+		})
 	}
+	all.Wait()
 	w.SetFault(nil)
-	w.decides("ana", card, "approve_once")
-	w.decides("ana", held, "undo")
-	w.delivers()
-	w.decides("ana", mail("ana", "begun after the backup"), "approve_once")
-	w.delivers()
-	const effects = 6 // 2 mails of runs that the backup has not or knows as done, seen, unseen, card, begun
-	if n := len(w.Effects()); n != effects {
-		t.Fatalf("%d effects before the loss, want %d", n, effects)
-	}
+}
 
-	if err := w.Stop(); err != nil {
-		t.Fatal(err)
+// goesOn lets the deployment work on after the backup.
+func (w *rehearsal) goesOn() {
+	w.decide("ana", "undo", w.held) // first, because its time is short
+	w.decide("ana", "approve_once", w.cards)
+	w.delivers()
+	w.decide("ana", "approve_once", w.mails(1, "ana", "begun after the backup"))
+	w.delivers()
+	w.effects = manyDone + 1 + manySeen + manyUnseen + manyCards + manyBegun
+	if n := len(w.Effects()); n != w.effects {
+		w.t.Fatalf("%d effects before the loss, want %d", n, w.effects)
 	}
-	flags := append([]string{"restore"}, restore()...)
+}
+
+// restores runs the operator's command, and lets the server look up what was done.
+func (w *rehearsal) restores(flags []string) {
+	t := w.t
+	open := slices.Concat(w.seen, w.unseen, w.cards, w.later, w.held, w.begun)
 	if out, errs, err := w.ops(flags...); err != errFailed || !strings.Contains(out, "quarantined since") ||
-		!strings.Contains(out, "6 open runs were marked") {
-		t.Fatalf("%v: %s%s", err, out, errs)
+		!strings.Contains(out, fmt.Sprintf("%d open runs were marked", len(open))) {
+		t.Fatalf("%v: %s%s; want %d open runs marked", err, out, errs, len(open))
 	}
 	w.starts()
 	if w.env["STORE"] == "embedded" {
@@ -133,40 +214,53 @@ func rehearse(w *deployment, backup func(), restore func() []string) {
 			t.Fatalf("%v %s", err, a.Body)
 		}
 	} else { // a sweep is 129 queries, which take the emulator seconds
-		for _, r := range []testkit.Answer{seen, unseen, card, later, held, begun} {
+		for _, r := range open {
 			w.prints([]string{"resume published"}, "redrive", r.RunID)
 		}
 	}
 	w.delivers()
-	w.prints([]string{"   2 calls were done after the backup", "   1 calls are reviews",
-		"   2 calls wait for a decision", "   0 calls had begun", "   0 runs have calls that were not looked up"},
-		flags...)
-	w.prints([]string{"run " + unseen.RunID + " of bob: 0 done, 1 reviews"}, "restore")
-	if n := len(w.Effects()); n != effects {
-		t.Errorf("after the restore %d effects, want %d", n, effects)
+	w.prints([]string{fmt.Sprintf("%4d calls were done after the backup", manySeen+manyCards),
+		fmt.Sprintf("%4d calls are reviews", manyUnseen),
+		fmt.Sprintf("%4d calls wait for a decision", manyLater+manyHeld),
+		"   0 calls had begun", "   0 runs have calls that were not looked up"}, flags...)
+	var reviews []string
+	for _, r := range w.unseen {
+		reviews = append(reviews, "run "+r.RunID+" of bob: 0 done, 1 reviews")
 	}
-	for _, r := range []testkit.Answer{seen, card, begun} {
+	w.prints(reviews, "restore")
+	if n := len(w.Effects()); n != w.effects {
+		t.Errorf("after the restore %d effects, want %d", n, w.effects)
+	}
+	for _, r := range slices.Concat(w.seen, w.cards, w.begun) {
 		if got := w.reads("ana", r.RunID); got.Status != "completed" || got.Actions[0].ExecutionStatus != "succeeded" {
 			t.Errorf("a call that was done is recorded as %s", got.Body)
 		}
 	}
-	review := w.reads("bob", unseen.RunID)
-	if !strings.Contains(string(review.Body), "restored from a backup. We may not read your mailbox") {
-		t.Errorf("the review says %s", review.Body)
-	}
-	w.decides("bob", review, "confirm_done")
-	for what, r := range map[string]testkit.Answer{"approve_once": later, "reject": held} {
-		got := w.reads("ana", r.RunID)
-		if !strings.Contains(string(got.Body), "restored from a backup") {
-			t.Errorf("the card says %s", got.Body)
+}
+
+// ends lets the users answer what they are asked after the restore.
+func (w *rehearsal) ends() {
+	t := w.t
+	for _, r := range w.unseen {
+		review := w.reads("bob", r.RunID)
+		if !strings.Contains(string(review.Body), "restored from a backup. We may not read your mailbox") {
+			t.Errorf("the review says %s", review.Body)
 		}
-		w.decides("ana", got, what)
+		w.decides("bob", review, "confirm_done")
+	}
+	for what, runs := range map[string][]testkit.Answer{"approve_once": w.later, "reject": w.held} {
+		for _, r := range runs {
+			got := w.reads("ana", r.RunID)
+			if !strings.Contains(string(got.Body), "restored from a backup") {
+				t.Errorf("the card says %s", got.Body)
+			}
+			w.decides("ana", got, what)
+		}
 	}
 	w.delivers()
-	if n := len(w.Effects()); n != effects+1 {
-		t.Errorf("after the last approval %d effects, want %d", n, effects+1)
+	if n := len(w.Effects()); n != w.effects+manyLater {
+		t.Errorf("after the last approval %d effects, want %d", n, w.effects+manyLater)
 	}
-	w.prints([]string{"problems: 0"}, "verify")
 }
 
 // asks makes the user's run request a call, which waits for approval.
