@@ -121,7 +121,8 @@ func (w *rehearsal) mails(n int, uid, what string) (all []testkit.Answer) {
 func (w *rehearsal) events(n int, what string) (all []testkit.Answer) {
 	tomorrow := time.Now().Add(24 * time.Hour).Truncate(time.Hour)
 	for i := range n {
-		all = append(all, w.asks("ana", "calendar_event_create", testkit.Event(fmt.Sprintf("%s %d", what, i), tomorrow)))
+		event := testkit.Event(fmt.Sprintf("%s %d", what, i), tomorrow)
+		all = append(all, w.asks("ana", "calendar_event_create", event))
 	}
 	return all
 }
@@ -200,7 +201,7 @@ func (w *rehearsal) goesOn() {
 	}
 }
 
-// restores runs the operator's command, and lets the server look up what was done.
+// restores runs the operator's command, and lets the server look up the calls.
 func (w *rehearsal) restores(flags []string) {
 	t := w.t
 	open := slices.Concat(w.seen, w.unseen, w.cards, w.later, w.held, w.begun)
