@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/engine/records"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
@@ -93,6 +95,7 @@ type chain struct {
 	broken  bool // the document with the head cannot be read
 	entries []audit.Entry
 	filed   []string // mismatches between the entries and their documents
+	granted []string // permissions that the user's own chain says were taken away, and that documents give again
 }
 
 // run checks one chain. The head is read before and after the entries, because a run can advance in between.
@@ -115,7 +118,7 @@ func (c *checker) run(ctx context.Context, runID string) error {
 	for _, p := range audit.VerifyAt(c.now(), ch.entries, ch.head) {
 		c.problem(runID, "%s", p)
 	}
-	for _, text := range ch.filed {
+	for _, text := range slices.Concat(ch.filed, ch.granted) {
 		c.problem(runID, "%s", text)
 	}
 	return nil
@@ -128,6 +131,9 @@ func (c *checker) atRest(ctx context.Context, runID string) (chain, error) {
 			return before, err
 		}
 		if err := c.read(ctx, runID, &before); err != nil {
+			return before, err
+		}
+		if err := c.compare(ctx, runID, &before); err != nil {
 			return before, err
 		}
 		after, err := c.head(ctx, runID)
@@ -182,6 +188,16 @@ func (c *checker) read(ctx context.Context, runID string, ch *chain) error {
 		ch.entries = append(ch.entries, e)
 		return nil
 	})
+}
+
+// compare compares a user's own chain with the user's documents. A change of these documents is one commit with an
+// entry of the chain.
+func (c *checker) compare(ctx context.Context, runID string, ch *chain) (err error) {
+	if len(ch.entries) == 0 || runID != audit.UserChain(ch.entries[0].UID) {
+		return nil
+	}
+	ch.granted, err = records.Returned(ctx, c.store, ch.entries[0].UID, ch.entries)
+	return err
 }
 
 // filed reports whether a document's path and indexed fields match the entry.

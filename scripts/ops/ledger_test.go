@@ -101,7 +101,7 @@ func (l ledger) delete(id string) {
 func (l ledger) own(n int) {
 	l.Helper()
 	for range n {
-		writes, err := audit.Append(l.Context(), l.st, audit.Entry{UID: "user-a", At: began, Kind: audit.Disabled})
+		writes, err := audit.Append(l.Context(), l.st, audit.Entry{UID: "user-a", At: began, Kind: audit.Exported})
 		if err != nil {
 			l.Fatal(err)
 		}

@@ -48,7 +48,8 @@ func (r *Records) Disallow(ctx context.Context, uid, id, approvalID string) erro
 		if found = ok; !found {
 			return nil, false
 		}
-		return &audit.Entry{Kind: audit.Withdrew, Tool: e.Tool, InputHash: audit.InputHash(r.nonce(u), id)}, true
+		return &audit.Entry{Kind: audit.Withdrew, Tool: e.Tool, InputHash: audit.InputHash(r.nonce(u), id),
+			ApprovalID: e.Approval}, true
 	})
 	if err == nil && !found {
 		return fault.NotFound()

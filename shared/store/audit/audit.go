@@ -44,7 +44,7 @@ const (
 
 	Linked   = "linked"   // an account was linked; Ref is the link's ID
 	Unlinked = "unlinked" // the account is no longer linked
-	Withdrew = "withdrew" // the user removed an always-allow entry; InputHash is that of its ID
+	Withdrew = "withdrew" // the user removed the always-allow entry that ApprovalID added; InputHash is that of its ID
 
 	NoteChanged = "note_changed" // the user edited the note Ref that the assistant keeps about them
 	NoteDeleted = "note_deleted" // the user deleted the note
