@@ -57,6 +57,9 @@ func TestSentences(t *testing.T) {
 		{Tool: "github.commitFiles", Target: json.RawMessage(`{"branch":"mend","files":[{"delete":true,"path":"a"},` +
 			`{"path":"b); (c"}],"owner":"acme","repo":"web"}`), MaxCalls: 1},
 		{Tool: "some.tool", Target: json.RawMessage(`{}`), MaxCalls: 1},
+		{Tool: "docker.fetchDependencies", Target: json.RawMessage(`{"commit":"0c","image":"go:1","owner":"acme",` +
+			`"path":"go.sum","repo":"web"}`), MaxCalls: 1},
+		{Tool: "docker.editFile", Target: json.RawMessage(`{}`), MaxCalls: 5},
 	} {
 		g.Until = time.Date(2027, 1, 8, 13, 0, 0, 0, time.UTC)
 		fmt.Fprintln(&got, g.Sentence(berlin(t)))

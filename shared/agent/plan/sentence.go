@@ -33,6 +33,8 @@ var deeds = map[string]deed{
 	"docker.createContainer":               {"start", "container", "containers", false},
 	"docker.destroyContainer":              {"remove", "container", "containers", false},
 	"docker.cleanupGroupContainers":        {"remove", "group of containers", "groups of containers", false},
+	"docker.fetchDependencies":             {"fetch", "set of dependencies", "sets of dependencies", false},
+	"docker.editFile":                      {"make", "edit of a file", "edits of files", true},
 	"docker.executeScript":                 {"run", "script", "scripts", true},
 	"github.configureGitClientInContainer": {"set up Git in", "container", "containers", false},
 	"docker.configureGitClientInContainer": {"set up Git in", "container", "containers", false},

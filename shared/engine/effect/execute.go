@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 )
@@ -110,9 +111,24 @@ func CallTool(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string) 
 	record := carryOut(acting, ex, beat, t, id)
 	beat.Release()
 	err := record(ctx)
+	removeLate(ctx, ex, t)
 	forgetPlace(ex, t)
 	span.EndTool(ex.State.Action(id), err)
 	return err
+}
+
+// removeLate removes the things that a call has created after the end of its run. This process had lost the run, and
+// the process that ended the run has removed only the earlier things.
+func removeLate(ctx context.Context, ex *unit.Execution, t *tool.Tool) {
+	if !t.Disposes || ex.State.Cleaned == nil {
+		return
+	}
+	ctx, cancel := unit.Detached(ctx)
+	defer cancel()
+	if _, err := t.Dispose(ctx, ex.Run.ToolCall("", nil, tool.Place{})); err != nil {
+		ex.Log.ErrorContext(ctx, "things that a run created may be left behind", "counter", "clean_up_given_up",
+			"runId", ex.ID, "error", fault.As(err))
+	}
 }
 
 // pin makes the store notice, from now on, if an older copy of it is put back: that copy would not know of the intent.

@@ -27,6 +27,8 @@ type engine struct {
 	made  []string // run IDs
 	tries int      // cleanups
 	down  int      // the number of next cleanups that fail
+
+	during func() // happens once, before something is made
 }
 
 // withMaker gives the env's assistant a tool whose results must be cleaned up.
@@ -34,6 +36,10 @@ func withMaker(w *env) *engine {
 	e := &engine{}
 	d := w.sendDef("make")
 	d.Execute = func(_ context.Context, c tool.Call, _ sendArgs) (sendResult, error) {
+		if during := e.during; during != nil {
+			e.during = nil
+			during()
+		}
 		e.made = append(e.made, c.RunID)
 		return sendResult{ID: "made"}, nil
 	}
@@ -116,6 +122,21 @@ func isClean(t *testing.T, w *env, e *engine, runID string) {
 	events, audited, due := cleaned(t, w, runID)
 	if len(e.made) != 0 || events != 1 || audited != 1 || !due.IsZero() {
 		t.Errorf("left %v, in the events %d times, in the audit %d times, due %v", e.made, events, audited, due)
+	}
+}
+
+// TestCleanupAfterALateCall lets a process that has lost its run make something after another process has ended and
+// cleaned up the run.
+func TestCleanupAfterALateCall(t *testing.T) {
+	w := newEnv(t)
+	e := withMaker(w)
+	w.model.Then(toMake, script.Turn{Text: "Done."})
+	v := start(t, w, "go")
+	approve(t, w, v, 1)
+	e.during = func() { sweep(t, w, time.Hour) }
+	moveOn(t, w)
+	if isClean(t, w, e, v.RunID); e.tries != 2 {
+		t.Errorf("%d removals; want 2", e.tries)
 	}
 }
 

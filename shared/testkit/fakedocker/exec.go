@@ -65,15 +65,18 @@ func (e *Engine) execStart(r *http.Request) reply {
 		return refusal(409, "exec command has already run")
 	}
 	p.starts++
-	d := Deed{Process: p.id, Command: p.command}
+	d, volume := Deed{Process: p.id, Command: p.command}, ""
 	for _, c := range e.containers {
 		if c.ID == p.container {
-			d.Container = *c
+			d.Container, volume = *c, c.fills()
 		}
 	}
 	e.deeds = append(e.deeds, d)
 	a := reply{status: http.StatusSwitchingProtocols}
 	switch {
+	case volume != "" && p.command[0] == "/bin/sh":
+		p.running = true
+		a.feed = e.filling(p, volume)
 	case e.o.Files != nil && p.input:
 		p.running = true
 		a.feed, a.finish = e.feeding(p)

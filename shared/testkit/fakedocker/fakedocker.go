@@ -34,6 +34,10 @@ const (
 	Image       = "images.inspect"
 	Images      = "images.list"
 	Version     = "version"
+	Volumes     = "volumes.list"
+	MakeVolume  = "volumes.create"
+	DropVolume  = "volumes.remove"
+	Install     = "exec.install" // an installer that fills a volume; a fault before its effect ends it in the middle
 )
 
 // Options of an engine.
@@ -58,6 +62,7 @@ type Deed struct {
 	Process   string // empty: the container itself was started
 	Command   []string
 	Wrote     map[string]string // the files that the process wrote in /work, by their paths there
+	Filled    string            // the volume that the process, an installer, has filled
 }
 
 // Container is a created container.
@@ -78,6 +83,7 @@ type Engine struct {
 	mu         sync.Mutex
 	containers []*Container
 	processes  []*process
+	volumes    []*Volume
 	deeds      []Deed
 	removed    int
 	faults     map[string][]fakegoogle.Fault
@@ -209,6 +215,9 @@ func (e *Engine) routes() http.Handler {
 		"POST /v1.41/containers/{id}/exec":  {ExecCreate, e.execCreate},
 		"POST /v1.41/exec/{id}/start":       {ExecStart, e.execStart},
 		"GET /v1.41/exec/{id}/json":         {ExecInspect, e.execInspect},
+		"GET /v1.41/volumes":                {Volumes, e.listVolumes},
+		"POST /v1.41/volumes/create":        {MakeVolume, e.makeVolume},
+		"DELETE /v1.41/volumes/{name}":      {DropVolume, e.dropVolume},
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			f := e.next(h.op)

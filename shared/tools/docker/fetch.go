@@ -79,6 +79,10 @@ func (t *tools) fetch() *tool.Tool {
 			a.Base = base
 			return a, err
 		},
+		Changes: func(a FetchArgs) (FetchArgs, []tool.Change) {
+			a.Base = nil // it is no free text: the names of the operator's hosts come from no stranger
+			return a, nil
+		},
 		Pinned: func(a FetchArgs) any {
 			a.Base = nil
 			return a
@@ -174,10 +178,14 @@ func (t *tools) fetchOnce(ctx context.Context, c tool.Call, a FetchArgs) (Fetche
 		return Fetched{}, err
 	}
 	got, failed := t.fill(ctx, e, id, files, b)
-	if err := e.Remove(ctx, id); err != nil && !errors.Is(err, container.ErrMissing) {
-		return Fetched{}, tool.Ambiguous(cmp.Or(failed, err))
-	}
-	if failed != nil {
+	gone := e.Remove(ctx, id)
+	switch {
+	case gone != nil && !errors.Is(gone, container.ErrMissing):
+		return Fetched{}, tool.Ambiguous(cmp.Or(failed, gone))
+	case failed != nil && (gone != nil || tool.IsAmbiguous(failed)):
+		// Another process may have replaced the container, and be filling the volume, or have filled it.
+		return Fetched{}, tool.Ambiguous(failed)
+	case failed != nil:
 		if err := e.RemoveVolume(ctx, b.Volume); err != nil && !errors.Is(err, container.ErrMissing) {
 			return Fetched{}, tool.Ambiguous(failed)
 		}
