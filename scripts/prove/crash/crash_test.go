@@ -118,6 +118,19 @@ func TestEdits(t *testing.T) {
 	}
 }
 
+// TestFetches interrupts workers while plans fetch the dependencies of a lock file. The volume is filled once, and a
+// worker that wakes later does not remove it.
+func TestFetches(t *testing.T) {
+	kills := realpart.Trials(12, 60)
+	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{fetch}, only: func(p plan) bool {
+		name := p.scenario.steps[p.step].name
+		return name == deliver.name || name == confirm.name || name == decide("approve_once").name
+	}})
+	if n := r.Counted(countStruck); n < kills*7/10 {
+		t.Errorf("%d of %d workers were interrupted: too few to prove anything", n, kills)
+	}
+}
+
 // TestCommands interrupts workers that run commands on OpenSSH's server, and interrupts that server.
 func TestCommands(t *testing.T) {
 	kills := realpart.Trials(12, 48)

@@ -101,6 +101,7 @@ func newEnv(ctx context.Context, name string, o options, dir string, seed uint64
 	e.settings = e.cloud.Settings()
 	maps.Copy(e.settings, map[string]string{"STORE": kind, "QUEUE": "embedded", "DATA_DIR": filepath.Join(dir, name),
 		"GOOGLE_CLOUD_PROJECT": name, "DOCKER_HOST": e.engine.Host, "DOCKER_IMAGES": image,
+		"DOCKER_PACKAGE_HOSTS": "packages.example.com",
 		// The other limits are never reached.
 		"REJECT_OUTCOME": "completed", "MAX_APPROVALS_PER_DAY": "0", "MAX_RUNS_PER_MINUTE": "0",
 		"MAX_MODEL_CALLS_PER_DAY": "1000000", "MAX_TOKENS_PER_DAY": "10000000000",

@@ -203,7 +203,13 @@ func (t *trial) looked(n int) string {
 }
 
 // prompt returns the prompt that makes the model request the n-th call of the trial.
-func (t *trial) prompt(n int) string { return t.kind.tool + " " + t.subject(n) }
+func (t *trial) prompt(n int) string {
+	prompt := t.kind.tool + " " + t.subject(n)
+	if t.kind.tool == fetch.tool {
+		prompt += " at the commit " + t.env.cloud.GitHub.Commits(t.uid, "web", "main")[0].SHA
+	}
+	return prompt
+}
 
 // subject returns the subject of the n-th call of the trial. For a command, it is the command line.
 func (t *trial) subject(n int) string {

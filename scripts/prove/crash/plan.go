@@ -37,7 +37,7 @@ func (k kind) faults() []fault {
 	if k.mailed {
 		return []fault{fakegoogle.StatusBefore, fakegoogle.StatusAfter}
 	}
-	if k.inside() { // the wait for its start has no short limit
+	if k.inside() || k.tool == fetch.tool { // the wait for its start has no short limit
 		return slices.DeleteFunc(slices.Clone(faults), func(f fault) bool {
 			return f == fakegoogle.HangBefore || f == fakegoogle.HangAfter
 		})

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
@@ -25,6 +26,8 @@ var (
 	create = kind{name: "container of a plan", tool: docker.Create, mode: "draft", plans: true, contained: true}
 	script = kind{name: "script of a plan", tool: docker.Script, mode: "draft", plans: true, contained: true}
 	edit   = kind{name: "edit of a plan", tool: docker.EditFile, mode: "draft", plans: true, contained: true}
+	fetch  = kind{name: "dependencies of a plan", tool: docker.FetchDependencies, mode: "draft", plans: true,
+		contained: true}
 )
 
 var (
@@ -38,6 +41,8 @@ const (
 	branch = "fix"
 	readme = "README.md"
 	seeded = "A site."
+
+	lockFile, manifest = "go.sum", "go.mod"
 )
 
 // inside reports whether the kind's tool acts in a container that another tool has made.
@@ -53,6 +58,8 @@ func (k kind) bound(owner string) map[string]any {
 	}
 	in := map[string]any{"owner": owner, "repo": "web"}
 	switch k.tool {
+	case fetch.tool:
+		in["image"], in["commit"], in["path"] = image, k.commit, lockFile
 	case pull.tool:
 		in["head"], in["base"] = branch, "main"
 	case commit.tool:
@@ -70,7 +77,7 @@ func (k kind) planned(owner, name string) map[string]any {
 			in["files"] = []any{map[string]any{"path": readme, "edits": []any{map[string]any{"old": seeded,
 				"new": name}}}}
 		}
-	case create.tool:
+	case create.tool, fetch.tool:
 	case script.tool:
 		in["script"] = "echo " + name
 	case edit.tool:
@@ -137,6 +144,12 @@ func (t *trial) contained() (all []invariants.Effect) {
 			continue
 		}
 		e := invariants.Effect{UID: t.uid, ActionID: d.Container.Labels["run.countersign.action"]}
+		if t.kind.tool == fetch.tool {
+			if e.Agrees = filled(d.Filled); d.Filled != "" {
+				all = append(all, e)
+			}
+			continue
+		}
 		if d.Process != "" && t.kind.tool == edit.tool {
 			for name, text := range d.Wrote {
 				all = append(all, invariants.Effect{UID: t.uid, ActionID: begun[sumOf(text)],
@@ -176,6 +189,20 @@ func wroteTo(name, text string) func(json.RawMessage) error {
 	}
 }
 
+// filled returns the comparison of a filled volume with the approved one.
+func filled(volume string) func(json.RawMessage) error {
+	return func(args json.RawMessage) error {
+		var want docker.FetchArgs
+		if err := json.Unmarshal(args, &want); err != nil {
+			return err
+		}
+		if want.Base == nil || want.Base.Volume != volume {
+			return fmt.Errorf("the volume %s was filled", volume)
+		}
+		return nil
+	}
+}
+
 // count returns the number of effects of the kind's tool. The container of a script or an edit does not count.
 func (t *trial) count() (n int) {
 	all := t.effects()
@@ -190,11 +217,16 @@ func (t *trial) count() (n int) {
 	return n
 }
 
-// checkContainers reports containers that an ended run has left.
+// checkContainers reports containers and volumes that an ended run has left.
 func (t *trial) checkContainers() {
 	for _, c := range t.env.engine.Containers() {
 		if c.Labels["run.countersign.run"] == t.runs[0] && len(t.view(0).Approvals) == 0 {
 			t.problem("a container was not removed: %s; %s", c.Name, t.ends())
+		}
+	}
+	for _, v := range t.env.engine.AllVolumes() {
+		if v.Labels["run.countersign.run"] == t.runs[0] && len(t.view(0).Approvals) == 0 {
+			t.problem("a volume was not removed: %s; %s", v.Name, t.ends())
 		}
 	}
 }
@@ -245,6 +277,25 @@ func (e struckEngine) Feed(ctx context.Context, id string, command []string, in 
 func (e struckEngine) Run(ctx context.Context, process string, to container.Streams) error {
 	defer e.around("engine's run")()
 	return e.Engine.Run(ctx, process, to)
+}
+
+// Converse implements [docker.Engine].
+func (e struckEngine) Converse(ctx context.Context, id string, command []string, in io.Reader,
+	to container.Streams) (int, error) {
+	defer e.around("engine's installer")()
+	return e.Engine.Converse(ctx, id, command, in, to)
+}
+
+// MakeVolume implements [docker.Engine].
+func (e struckEngine) MakeVolume(ctx context.Context, o container.Owner, v container.Volume) error {
+	defer e.around("engine's new volume")()
+	return e.Engine.MakeVolume(ctx, o, v)
+}
+
+// RemoveVolume implements [docker.Engine].
+func (e struckEngine) RemoveVolume(ctx context.Context, name string) error {
+	defer e.around("engine's removal of a volume")()
+	return e.Engine.RemoveVolume(ctx, name)
 }
 
 // Look implements [docker.Engine].

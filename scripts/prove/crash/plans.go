@@ -76,7 +76,8 @@ var planDeadline = time.Now().Add(48 * time.Hour)
 
 // addRepository gives the user a GitHub account with a repository.
 func (t *trial) addRepository(at *testkit.Deployment) error {
-	t.env.cloud.GitHub.Add(fakegithub.Seed{Owner: t.uid, Name: "web", Files: map[string]string{readme: seeded},
+	t.env.cloud.GitHub.Add(fakegithub.Seed{Owner: t.uid, Name: "web", Files: map[string]string{readme: seeded,
+		lockFile: "", manifest: "module example.com/web\n"},
 		Branches: map[string]string{branch: "A change."}})
 	return at.LinkGitHub(t.ctx, t.uid, t.uid)
 }
@@ -116,6 +117,7 @@ func (t *trial) askedNext() bool {
 const byPatch = " by a patch"
 
 var itsTrial = regexp.MustCompile(`((?:github|docker)\.[a-zA-Z]+) (plan[a-z ]*) for ((user[0-9]+) run [0-9]+)`)
+var itsCommit = regexp.MustCompile(` at the commit ([0-9a-f]{40})`)
 var itsFile = regexp.MustCompile(`"sha":"([0-9a-f]{40})"`)
 var itsContainer = regexp.MustCompile(`"id":"([0-9a-f]{64})"`)
 
@@ -166,6 +168,9 @@ func sessionOf(r fakegemini.Request) session {
 	s := session{does: kind{tool: about[1]}, name: about[3], owner: about[4], told: told,
 		again: strings.Contains(told, "It cannot be.")}
 	s.scenario, s.does.patches = strings.CutSuffix(about[2], byPatch)
+	if commit := itsCommit.FindStringSubmatch(told); commit != nil {
+		s.does.commit = commit[1]
+	}
 	return s
 }
 

@@ -20,14 +20,15 @@ import (
 // kind is a tool, with the evidence that its provider gives after a crash.
 type kind struct {
 	name, tool, mode string
-	readable         bool // the mailbox can be read, so sent mails can be found
-	alias            bool // mails are sent from another address of the account
-	onHost           bool // a command on a host
-	readsOnly        bool // a command that only reads, and needs no approval
-	plans            bool // part of a plan
-	contained        bool // runs in a container
-	patches          bool // replaces text in a file
-	mailed           bool // the user gets a mail while it waits
+	readable         bool   // the mailbox can be read, so sent mails can be found
+	alias            bool   // mails are sent from another address of the account
+	onHost           bool   // a command on a host
+	readsOnly        bool   // a command that only reads, and needs no approval
+	plans            bool   // part of a plan
+	contained        bool   // runs in a container
+	patches          bool   // replaces text in a file
+	mailed           bool   // the user gets a mail while it waits
+	commit           string // the commit whose lock file is installed
 }
 
 var kinds = []kind{
@@ -37,7 +38,7 @@ var kinds = []kind{
 	{name: "gmail, alias", tool: "gmail_send", mode: "draft", readable: true, alias: true},
 	{name: "calendar", tool: "calendar_event_create", mode: "draft"},
 	{name: "no handle", tool: "note", mode: "draft"},
-	ownNote, onMCPServer, issue, pull, commit, patch, create, script, edit, reminded,
+	ownNote, onMCPServer, issue, pull, commit, patch, create, script, edit, fetch, reminded,
 }
 
 // commands are the kinds of -on host.

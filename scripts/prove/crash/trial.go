@@ -92,7 +92,7 @@ func (t *trial) open() {
 		return
 	}
 	t.env.failOp(map[string]string{create.tool: fakedocker.Create, script.tool: fakedocker.ExecStart,
-		edit.tool: fakedocker.ExecInput}[t.kind.tool])
+		edit.tool: fakedocker.ExecInput, fetch.tool: fakedocker.Install}[t.kind.tool])
 	at := &testkit.Deployment{Cloud: t.env.cloud, Base: t.env.worker.url}
 	if t.kind.plans {
 		proof.Must(t.addRepository(at))
