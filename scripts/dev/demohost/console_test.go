@@ -191,8 +191,8 @@ func TestPersonsShell(t *testing.T) {
 	if err := session.WindowChange(44, 132); err != nil {
 		t.Fatal(err)
 	}
-	p.types("sleep 0.2; stty size\r")
-	p.sees("44 132\r\n")
+	p.types("until [ \"$(stty size)\" = \"44 132\" ]; do sleep 0.1; done; echo resized\r")
+	p.sees("\r\nresized\r\n")
 	p.types("sleep 1000 & ps\r")
 	p.sees("-bash")
 	p.types("exit 3\r")
