@@ -311,8 +311,8 @@ func TestContinueInOwnTool(t *testing.T) {
 	}
 }
 
-// TestNumbersAndPointers calls a tool whose arguments and result have numbers as they are written, numbers in texts, and
-// pointers that are null.
+// TestNumbersAndPointers calls a tool whose arguments and result have numbers as they are written, numbers in texts,
+// and pointers that are null.
 func TestNumbersAndPointers(t *testing.T) {
 	type order struct {
 		N    json.Number            `json:"n"`

@@ -82,7 +82,11 @@ func TestNormalizeRefusals(t *testing.T) {
 		"/etc/passwd@example.com": "character /,",
 		"a b@example.com":         "character U+0020,", "\u202ea@example.com": "character U+202E,",
 		"a\x80@example.com": "character U+FFFD,", "a=?utf-8?q?b?=@example.com": "character ?,",
-		"jürgen@example.com": "whose first part is ASCII",
+		"jürgen@example.com":           "whose first part is ASCII",
+		"ken@ex\u200dample.com":        "invisible character U+200D",
+		"ken@\u0430pple.com":           "\u0430 is U+0430",
+		"ken@g\u03bfogle.com":          "it may imitate another one",
+		"ken@\u4f8b\u0430.example.com": "several scripts",
 	} {
 		if _, err := Normalize(in); err == nil || !strings.Contains(err.Error(), named) {
 			t.Errorf("%q: %v; want an error with %q", in, err, named)

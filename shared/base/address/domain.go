@@ -1,11 +1,14 @@
 package address
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
 
 	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
 // asciiDomain returns a domain in lower case, its labels in the ASCII form of DNS (RFC 5891), or the reason why it has
@@ -23,17 +26,34 @@ func asciiDomain(s string) (ascii, why string) {
 	lower = norm.NFC.String(lower)
 	for label := range strings.SplitSeq(lower, ".") {
 		if !oneLanguage(label) {
-			return "", "the domain mixes the letters of several scripts"
+			return "", mixed(label)
 		}
 	}
 	ascii, err := idna.Lookup.ToASCII(lower)
 	if err != nil {
+		for _, r := range lower {
+			if visible.Dangerous(r) {
+				return "", fmt.Sprintf("the domain contains the invisible character U+%04X; leave it out", r)
+			}
+		}
 		return "", "the domain is not a host name"
 	}
 	if back, err := idna.Lookup.ToUnicode(ascii); err != nil || back != lower {
 		return "", standIn
 	}
 	return ascii, ""
+}
+
+// mixed returns the reason for refusing a label of several scripts. It names the first letter that is not Latin, which
+// may look like a Latin one.
+func mixed(label string) string {
+	for _, r := range label {
+		if unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r) {
+			return fmt.Sprintf("the domain mixes the letters of several scripts, so it may imitate another one: "+
+				"%c is U+%04X; write it in the letters of one script", r, r)
+		}
+	}
+	return "the domain mixes the letters of several scripts"
 }
 
 const standIn = "the domain contains characters that stand for others; write it in plain letters"

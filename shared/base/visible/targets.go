@@ -42,6 +42,8 @@ var (
 	// inline and reference match the targets of Markdown links, including relative ones.
 	inline    = lazyregexp.New(`\]\(\s*(?:<([^<>\n]+)>|<?\s*([^)\s<>]+))`)
 	reference = lazyregexp.New(`(?m)^(?:[ \t>*+-]|[0-9]{1,9}[.)][ \t])*\[(?:[^\[\]\\]|\\.)+\]:[ \t]*\n?[ \t>]*<?([^\s<>]+)`)
+	// automatic matches an autolink of Markdown, with any scheme.
+	automatic = lazyregexp.New(`<([a-zA-Z][a-zA-Z0-9+.-]{1,31}:[^\s<>]+)>`)
 	scheme    = lazyregexp.New(`^(?i:[a-z][a-z0-9+.-]+:)[^:]`)
 	encoded   = lazyregexp.New(`(?i)%2e`)
 )
@@ -96,6 +98,10 @@ func targetsIn(text string) (found []string, rest string) {
 			found = appendIf(found, strings.TrimRight(l, tail), true)
 		}
 		text = absolute.ReplaceAllString(text, " ")
+	}
+	for _, m := range automatic.FindAllStringSubmatch(text, -1) {
+		xml := strings.HasSuffix(m[1], "/") || strings.Contains(text, "</"+m[1]+">")
+		found = appendIf(found, m[1], !xml)
 	}
 	var b strings.Builder
 	last := 0

@@ -18,6 +18,10 @@ func TestTargets(t *testing.T) {
 		"http://017700000001":                    "http://017700000001",
 		"http://[::1]:80/x":                      "http://[::1]:80/x",
 		"http://ev%69l.com/":                     "http://ev%69l.com/",
+		"<made-up+scheme.x:y>":                   "made-up+scheme.x:y",
+		"see <Foo:bar?x=1>.":                     "Foo:bar?x=1",
+		"<matrix:r/room>":                        "matrix:r/room",
+		"<localhost:5001/foo>":                   "localhost:5001/foo",
 		">>example.com":                          "example.com",
 		"//localhost":                            "//localhost",
 		"My ftp://example.com site":              "ftp://example.com",
@@ -108,6 +112,7 @@ func TestTargetsNone(t *testing.T) {
 		"os.open user.name fmt.Println self.id app.run() main.rs:12 README.md#install ana@example.com "+
 		"x[i](a:b) [x](a::b) [INFO] file:main.go -ms-transform:x @eve 3.14 12:30 5.5.2027 example.invalid "+
 		"fileName.ext [x](docs/a.md) [x](#top) C:\\Users\\x"),
+		"<dc:title>x</dc:title>", "<svg:g/>", "<x:y z>", "<a:>", "List<a::b>", "a<b:c", "<12:30>",
 		"a sentence ends.\nAnother begins.", "yes... no", "at 3.30 p.m. sharp", "") {
 		if got, rest := Targets(text); len(got) > 0 || rest != text {
 			t.Errorf("%q: %q", text, got)
