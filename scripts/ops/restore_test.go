@@ -21,7 +21,7 @@ import (
 const mayRead = "https://www.googleapis.com/auth/gmail.readonly"
 
 // TestRestore rehearses the loss of a store. The backup is taken while 50 runs are in each of their states, and while
-// effects take place. The deployment goes on; then its store is lost, and the backup is put back under the operator's
+// effects take place. The deployment continues; then its store is lost, and the backup is put back under the operator's
 // command. No effect takes place twice, and none is forgotten: each is recorded, or a user is asked about it.
 func TestRestore(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {

@@ -94,9 +94,9 @@ func (s revoked) hostsIn(ctx context.Context, st store.Store, uid string) (found
 			return nil, err
 		case rule == gone && d.Exists():
 			found = append(found, "the host "+id+" was removed, and its document exists")
-		case d.Exists() && string(h.AutoRun) != rule:
+		case d.Exists() && h.Unasked() != terminal.AutoRunNone && string(h.Unasked()) != rule:
 			found = append(found, "on the host "+id+", "+rule+" was allowed without approval, and its document says "+
-				string(h.AutoRun))
+				string(h.Unasked()))
 		}
 	}
 	return found, nil

@@ -15,7 +15,6 @@ import (
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/storetest"
 	"github.com/countersign-run/countersign/shared/testkit/cleanup"
-	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 func TestMemory(t *testing.T) {
@@ -135,18 +134,6 @@ func TestLocked(t *testing.T) {
 	unlock()
 	if _, err := st.Commit(t.Context(), store.Create("runs/a", nil, nil)); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestOpenWhileLocked opens a store while another process rewrites the file for longer than a commit waits.
-func TestOpenWhileLocked(t *testing.T) {
-	realpart.Long(t, "it takes six seconds")
-	dir := t.TempDir()
-	file(t, dir, time.Now)
-	unlock := otherProgram(t, dir, "BEGIN IMMEDIATE")
-	time.AfterFunc(6*time.Second, unlock)
-	if _, err := file(t, dir, time.Now).Get(t.Context(), "runs/a"); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/remote"
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	"github.com/countersign-run/countersign/shared/tools/command"
@@ -162,6 +163,7 @@ func (w *listWorld) witness() string {
 // TestListKilledAnywhere kills the process of a list at each of its requests to the host, before and after the host has
 // carried it out. Another process finishes the list: each command has run once, in its order.
 func TestListKilledAnywhere(t *testing.T) {
+	realpart.SSHD.Take(t)
 	died := 0
 	for n := range 8 {
 		for _, after := range []bool{false, true} {
