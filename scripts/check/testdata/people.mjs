@@ -88,6 +88,7 @@ await run({
     await page.keyboard.press('e');
     expect('e goes back to the field, and approves nothing', await focused(page, '.edit input'));
     await cards(page).first().getByRole('button', { name: 'Back' }).click();
+    await page.getByRole('button', { name: 'Drop changes' }).click();
     await awake(page);
     await cards(page).nth(1).focus();
     await page.keyboard.down('r');

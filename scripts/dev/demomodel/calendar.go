@@ -59,10 +59,7 @@ func event(a *ask) (any, string) {
 		unknown = m[1]
 	}
 	e.Summary = title(a.text, left)
-	if m := reminding.FindStringSubmatchIndex(w.leftover.mask); m != nil && unknown == "" {
-		// whom the user wants to write to then is no guest now
-		e.Summary, e.Attendees = capitalise(strings.TrimRight(oneSpace(w.leftover.raw[m[2]:m[3]]), " .!")), nil
-	}
+	e.remind(w.leftover)
 	if before := a.before.people(); len(before) > 0 && withThem.MatchString(a.text.mask) {
 		e.Attendees, unknown = append(e.Attendees, before...), ""
 	}
@@ -119,6 +116,13 @@ var (
 	withLink = lazyregexp.New(`(?i)\b(?:with|on|over|via|by|and)\s+(?:an?\s+)?(?:google\s+meet|(?:google\s+)?` +
 		`(?:meet|video)[\s-]?(?:link|call))\b`)
 )
+
+// remind names the event after what its user wants to do for somebody then, who is no guest.
+func (e *eventArgs) remind(left text) {
+	if m := reminding.FindStringSubmatchIndex(left.mask); m != nil {
+		e.Summary, e.Attendees = capitalise(strings.TrimRight(oneSpace(left.raw[m[2]:m[3]]), " .!")), nil
+	}
+}
 
 // starts returns the request with each of the starts that it names, if they are all that is in doubt.
 func (a *ask) starts(w when) (out []*ask) {

@@ -8,7 +8,7 @@ import { button, busy, confirm, el, say, trouble } from './dom.js';
 import { Editor } from './edit.js';
 import { icon } from './icons.js';
 import { related } from './instead.js';
-import { changed as edited, leftWords, putBack } from './left.js';
+import { changed as edited, forget, leftWords, putBack } from './left.js';
 import { toLink } from './link.js';
 import * as outbox from './outbox.js';
 import { changed } from './pending.js';
@@ -113,6 +113,7 @@ export function card(a, done, wait = 0) {
     }
     const lost = decision === 'refine' && editing && edits.get(version(a)) !== undefined;
     if (!(await passOver(decision, passed(decision, rejects), lost)) || !node.isConnected) return;
+    for (const approvalId of rejects ?? []) forget({ approvalId }); // the user has just agreed
     const strict = decision.startsWith('approve') && plan?.strict || undefined;
     const { approvalId, argsHash } = a;
     const body = {

@@ -37,8 +37,8 @@ export const typedInto = (a) => [...slots(a).map((s) => drafts.get(s)), edits.ge
   ...changed(a).map((c) => c.join(': '))]
   .map((w) => String(w ?? '').trim()).filter(Boolean);
 
-// forget drops the words typed into a card.
-function forget(a) {
+/** forget drops the words typed into a card. @param {any} a see typedInto */
+export function forget(a) {
   for (const s of slots(a)) drafts.set(s, undefined);
   for (const name of [version(a), `answer-${a.actionId}`]) edits.set(name, undefined);
 }

@@ -3573,6 +3573,7 @@ function card(a, done, wait = 0) {
     }
     const lost2 = decision === "refine" && editing && edits.get(version(a)) !== void 0;
     if (!await passOver(decision, passed(decision, rejects), lost2) || !node.isConnected) return;
+    for (const approvalId2 of rejects ?? []) forget2({ approvalId: approvalId2 });
     const strict = decision.startsWith("approve") && plan?.strict || void 0;
     const { approvalId, argsHash } = a;
     const body2 = {
