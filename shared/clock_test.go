@@ -75,7 +75,6 @@ var mayMeasure = map[string]string{
 	"shared/terminal/remote/sshd_test.go: TestScanWithoutServer: time.Since":          atLeast,
 	"shared/store/embedded/embedded_test.go: TestLocked: short bound":                 silence,
 	"shared/store/embedded/embedded_test.go: TestLockedQueue: short bound":            silence,
-	"shared/store/embedded/embedded_test.go: TestOpenWhileLocked: short bound":        atLeast,
 	"shared/store/firestore/faults_test.go: TestHungServer: short bound":              silence,
 	"shared/testkit/figures/figures.go: Since: time.Since":                            measures,
 	"shared/accounts/tokenkey/tokenkey_test.go: TestCloudKMS: short bound":            silence,
