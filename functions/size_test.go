@@ -60,8 +60,8 @@ type bounds struct {
 //   - the quota of a model that all instances share, and the fields of a later release: 0.1 MB
 //   - sounds and films by content, and the bound of files in requests, in functions that move runs, and uploaded files,
 //     in the functions of pages: less than 0.1 MB each
-//   - copies in fancy alphabets and more encodings, programs that are pinned, hosts and accounts bound to what was
-//     confirmed, and numbers as they are written, in functions that move runs: 0.1 MB
+//   - copies in fancy alphabets and more encodings, pinned programs, hosts and accounts bound to their
+//     confirmed values, and numbers as they are written, in functions that move runs: 0.1 MB
 var (
 	ofAll   = bounds{40.6e6, 2.9e6, 9_640}
 	ofPlans = bounds{48.2e6, 3.5e6, 14_090}
