@@ -47,7 +47,7 @@ function undo() {
   const all = /** @type {HTMLElement[]} */ ([...document.querySelectorAll('#main [data-undo]')]);
   const last = all.sort((x, y) => String(x.dataset.until).localeCompare(String(y.dataset.until))).at(-1);
   if (last) last.click();
-  else hint('Nothing can be undone here any more.');
+  else hint('Nothing can be undone here now.');
 }
 
 /** @param {HTMLElement} card @returns {HTMLElement|null} the first field of a card in edit mode */

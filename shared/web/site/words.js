@@ -262,7 +262,7 @@ export function eventWords(e) {
     case 'action.waiting': return `${what}: approval requested`;
     case 'action.decided': return `${what}: ${decisionWords(e.decision).toLowerCase()}`;
     case 'action.started': return `${what}: started`;
-    case 'action.postponed': return `${what}: will look again`;
+    case 'action.postponed': return `${what}: will be checked again`;
     case 'action.finished': return `${what}: ${actionState(e.action ?? {}).words.toLowerCase()}`;
     case 'context.compressed':
       return e.compressed?.code ? 'The conversation could not be shortened'

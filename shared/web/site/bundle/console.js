@@ -244,7 +244,7 @@ async function read(res) {
   try {
     return await json(res);
   } catch (err) {
-    throw err instanceof ApiError ? err : new ApiError("The answer broke off, or cannot be read.");
+    throw err instanceof ApiError ? err : new ApiError("The answer was cut off or cannot be read.");
   }
 }
 var textOf = (res) => (
@@ -276,7 +276,7 @@ async function refusal(res) {
   if (code2 === "origin_forbidden") {
     console.warn(`countersign: ${message} Its file there (origins) has to name ${globalThis.location?.origin}.`);
   }
-  const said3 = code2 === "unauthenticated" ? "You are not signed in, or not any more. Sign in again; nothing is lost." : told(message ?? "", moments) || `The server refused the request (${status}).`;
+  const said3 = code2 === "unauthenticated" ? "You are not signed in. Sign in again; nothing is lost." : told(message ?? "", moments) || `The server refused the request (${status}).`;
   return new ApiError(
     said3 + (status >= 500 && requestId ? ` Request ${requestId}.` : ""),
     { status, code: code2, field: field3, requestId, runId, retryAfter: Number(res.headers.get("Retry-After")) || void 0 }
@@ -1026,7 +1026,7 @@ function eventWords(e) {
     case "action.started":
       return `${what}: started`;
     case "action.postponed":
-      return `${what}: will look again`;
+      return `${what}: will be checked again`;
     case "action.finished":
       return `${what}: ${actionState(e.action ?? {}).words.toLowerCase()}`;
     case "context.compressed":
@@ -6477,7 +6477,7 @@ function undo() {
   );
   const last = all3.sort((x, y) => String(x.dataset.until).localeCompare(String(y.dataset.until))).at(-1);
   if (last) last.click();
-  else hint2("Nothing can be undone here any more.");
+  else hint2("Nothing can be undone here now.");
 }
 var field2 = (card2) => card2.querySelector(".edit input, .edit textarea");
 function leave3(at2) {

@@ -14,7 +14,7 @@ export function refused(error) {
 export function obstacle(el) {
   const label = `"${labelOf(el)}"`;
   if (isPrivate(el)) return 'This part of the page is private.';
-  if (!el.isConnected) return `${label} is not on the page any more.`;
+  if (!el.isConnected) return `${label} is no longer on the page.`;
   if (isDisabled(el)) {
     return `${label} is disabled on the page at the moment${whyDisabled(el) ? `: ${whyDisabled(el)}` : '.'}`;
   }

@@ -110,7 +110,7 @@ export async function read(res) {
   try {
     return await json(res);
   } catch (err) {
-    throw err instanceof ApiError ? err : new ApiError('The answer broke off, or cannot be read.');
+    throw err instanceof ApiError ? err : new ApiError('The answer was cut off or cannot be read.');
   }
 }
 
@@ -149,7 +149,7 @@ async function refusal(res) {
   if (code === 'origin_forbidden') {
     console.warn(`countersign: ${message} Its file there (origins) has to name ${globalThis.location?.origin}.`);
   }
-  const said = code === 'unauthenticated' ? 'You are not signed in, or not any more. Sign in again; nothing is lost.'
+  const said = code === 'unauthenticated' ? 'You are not signed in. Sign in again; nothing is lost.'
     : told(message ?? '', moments) || `The server refused the request (${status}).`;
   return new ApiError(said + (status >= 500 && requestId ? ` Request ${requestId}.` : ''),
     { status, code, field, requestId, runId, retryAfter: Number(res.headers.get('Retry-After')) || undefined });
