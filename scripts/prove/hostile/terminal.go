@@ -19,7 +19,6 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/dev/demohost"
 	"github.com/countersign-run/countersign/shared/base/visible"
-	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -35,6 +34,8 @@ type machine struct {
 	*demohost.Host
 	dir, addr string
 	key       []byte // the user's key
+	ln        net.Listener
+	served    chan struct{} // closed when the machine no longer uses ln
 }
 
 func (s *env) openMachine(dir string) *machine {
@@ -44,22 +45,27 @@ func (s *env) openMachine(dir string) *machine {
 	block, err := ssh.MarshalPrivateKey(private, "")
 	s.must(err)
 	m.key = pem.EncodeToMemory(block)
-	s.boot(m, private, "127.0.0.1:0")
+	s.boot(m, "127.0.0.1:0")
 	return m
 }
 
 // boot starts the machine at the address.
-func (s *env) boot(m *machine, private ed25519.PrivateKey, addr string) {
+func (s *env) boot(m *machine, addr string) {
 	var err error
 	m.Host, err = demohost.Open(demohost.Options{Dir: m.dir})
 	s.must(err)
-	public, err := ssh.NewPublicKey(private.Public())
+	user, err := ssh.ParsePrivateKey(m.key)
 	s.must(err)
-	s.must(m.Authorize(string(ssh.MarshalAuthorizedKey(public))))
+	s.must(m.Authorize(string(ssh.MarshalAuthorizedKey(user.PublicKey()))))
 	ln, err := net.Listen("tcp", addr)
 	s.must(err)
 	m.addr = ln.Addr().String()
-	go func() { _ = m.Serve(ln) }() // it returns on Close
+	host, served := m.Host, make(chan struct{})
+	m.ln, m.served = ln, served
+	go func() {
+		defer close(served)
+		_ = host.Serve(ln) // it returns on Close
+	}()
 }
 
 // openHost starts a deployment with a host of the case's user, and returns a terminal on it.
@@ -317,18 +323,13 @@ func hostKeyOf(m *machine) map[string]any {
 	return map[string]any{"type": key.Type, "sha256": key.SHA256, "key": base64.StdEncoding.EncodeToString(k.Marshal())}
 }
 
-// otherKey makes the host answer with a different key than the confirmed one.
+// otherKey makes another machine answer at the host's address, with a key of its own.
 func (s *env) otherKey(on string) got {
-	hostID, _ := terminal.HostOf(on)
-	var h terminal.Host
-	s.change(document.HostPath(s.as, hostID), &h, func() {
-		_, private, err := ed25519.GenerateKey(rand.Reader)
-		s.must(err)
-		other, err := ssh.NewPublicKey(private.Public())
-		s.must(err)
-		h.HostKeys[0].SHA256, h.HostKeys[0].Key = ssh.FingerprintSHA256(other),
-			base64.StdEncoding.EncodeToString(other.Marshal())
-	})
+	s.must(s.machine.Close())
+	_ = s.machine.ln.Close() // Close may have closed it
+	<-s.machine.served
+	s.machine.dir = filepath.Join(s.dir, "other machine")
+	s.boot(s.machine, s.machine.addr)
 	return s.refused(on)
 }
 
