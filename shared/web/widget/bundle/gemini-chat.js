@@ -81,7 +81,7 @@ var UsedPage = class {
     const tool = tools.get(call.name);
     chat.activity = tool?.title?.(call.args ?? {}) ?? "Using the page…";
     chat.changed();
-    const outcome = tool ? await tool.execute(call.args ?? {}, signal) : { ok: false, error: `The page no longer has the tool ${call.name}.` };
+    const outcome = tool ? await tool.execute(call.args ?? {}, signal) : { ok: false, error: `The page now has no tool ${call.name}.` };
     chat.tell("tool-call", { id: call.id, name: call.name, args: call.args, ok: outcome.ok });
     return { callId: call.id, result: JSON.stringify(outcome), ...!outcome.ok && { isError: true } };
   }
