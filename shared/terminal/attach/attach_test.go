@@ -428,9 +428,7 @@ func TestAgentsCommand(t *testing.T) {
 	w.runs.set("run-1", action) // the run reports the command before the host has it
 	c.hears(`{"type":"agent","runId":"run-1","actionId":"` + action + `","state":"running"}`)
 	c.types("early\r")
-	await.That(t, "the host is told what was typed", func() bool {
-		return strings.Contains(strings.Join(w.host.Lines(), "\n"), " input ")
-	})
+	w.awaitInput()
 	ended := w.begins("echo be''gun; read x; echo got $x; read x; echo got $x", nil)
 	c.sees("got early")
 	c.types("some secret\r")
@@ -474,6 +472,14 @@ func (w *world) keeper() (*supervisor.Keeper, func()) {
 		w.t.Fatal(err)
 	}
 	return k, release
+}
+
+// awaitInput waits until the host has received keys for a command.
+func (w *world) awaitInput() {
+	w.t.Helper()
+	await.That(w.t, "the host has received the keys", func() bool {
+		return strings.Contains(strings.Join(w.host.Lines(), "\n"), " input ")
+	})
 }
 
 // beginsAs is begins for a command with this name.
@@ -552,9 +558,7 @@ func TestHalfAnAnswer(t *testing.T) {
 	ended := w.begins("read -rs x", nil)
 	c.hears(`"state":"input"`)
 	c.types("hunt")
-	await.That(t, "the host is told what was typed", func() bool {
-		return strings.Contains(strings.Join(w.host.Lines(), "\n"), " input ")
-	})
+	w.awaitInput()
 	k, release := w.keeper()
 	err := k.Stop(t.Context(), action)
 	if release(); err != nil {

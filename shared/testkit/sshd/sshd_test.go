@@ -83,7 +83,7 @@ func TestSessionEnvironment(t *testing.T) {
 	}
 }
 
-// TestFaults cuts connections, kills the server and gives it other host keys. What ran continues.
+// TestFaults cuts connections, kills the server and gives it other host keys. Running commands continue.
 func TestFaults(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{HostKeys: []string{"ed25519", "ecdsa", "rsa"}})
 	for _, fault := range []func(){s.Cut, s.Kill} {
