@@ -124,7 +124,7 @@ func TestMailSearchScope(t *testing.T) {
 	received := func(account string) {
 		t.Helper()
 		if err := w.Google.Receive(testkit.Address(account),
-			[]byte("From: eve@example.com\r\nSubject: CANARY of "+account+"\r\n\r\nInvoice 4711\r\n")); err != nil {
+			[]byte("From: eve@example.com\r\nSubject: CANARY of "+account+"\r\n\r\nInvoice quagga\r\n")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,7 +148,7 @@ func TestMailSearchScope(t *testing.T) {
 		!strings.Contains(got, "gmail.compose") {
 		t.Errorf("linking an account asks for %s", got)
 	}
-	query := map[string]any{"query": "4711"}
+	query := map[string]any{"query": "quagga"}
 	r, told := w.reads("ana", gmail.Search, query)
 	if a := r.Actions[0]; a.ErrorReason != "scope_missing" || strings.Contains(told, "CANARY") {
 		t.Errorf("%+v, and the model is told %s", a, told)
@@ -160,11 +160,11 @@ func TestMailSearchScope(t *testing.T) {
 	w.link(home)
 	r, told = w.reads("ana", gmail.Search, query)
 	if r.Status != "completed" || r.Actions[0].Status != "completed" || strings.Count(told, "CANARY") != 1 ||
-		!strings.Contains(told, `"subject":"CANARY of `+home+`"`) || !strings.Contains(told, `"snippet":"Invoice 4711"`) ||
+		!strings.Contains(told, `"subject":"CANARY of `+home+`"`) || !strings.Contains(told, `"snippet":"Invoice quagga"`) ||
 		!strings.Contains(told, "text from strangers") {
 		t.Errorf("%s, and the model is told %s", r.Body, told)
 	}
-	if strings.Contains(w.Logs.String(), "CANARY") || strings.Contains(w.Logs.String(), "4711") {
+	if strings.Contains(w.Logs.String(), "CANARY") || strings.Contains(w.Logs.String(), "quagga") {
 		t.Error("the log has what was searched for, or what was found")
 	}
 }

@@ -58,7 +58,7 @@ func TestStop(t *testing.T) {
 		wait := h.moving()
 		await.That(t, "the command begins", func() bool { return h.exists("begun") })
 		h.stop(asked)
-		await.That(t, "the command ends", func() bool { return len(h.alive("4711")) == 0 })
+		await.That(t, "the command ends", func() bool { return len(h.alive("sleep 4711")) == 0 })
 		wait()
 		got := h.run(asked)
 		if !cancelled(got) || h.exists("witness") || got.Actions[0].Status != "failed" ||
