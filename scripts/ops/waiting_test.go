@@ -1,10 +1,14 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 )
+
+// anasName matches the user ana's name as a word of its own, because an ID can hold these letters.
+var anasName = regexp.MustCompile(`\bana\b`)
 
 // TestWaiting has a mail that waits and one that was sent. The waiting run is counted and listed without contents.
 func TestWaiting(t *testing.T) { onBothStores(t, whatWaits) }
@@ -14,7 +18,7 @@ func whatWaits(w *deployment) {
 	sent, waits := w.mail(true), w.mail(false)
 	want := []string{"under 1h", "under 7d", "awaiting_confirmation", "\n  " + waits + "  awaiting_"}
 	out := w.prints(want, "waiting")
-	if strings.Contains(out, sent) || strings.Contains(out, canary) || strings.Contains(out, "ana") {
+	if strings.Contains(out, sent) || strings.Contains(out, canary) || anasName.MatchString(out) {
 		w.t.Errorf("the output has contents or an ended run:\n%s", out)
 	}
 	if out := w.prints([]string{"awaiting_confirmation"}, "waiting", "-oldest", "0"); strings.Contains(out, waits) {

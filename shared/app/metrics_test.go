@@ -138,7 +138,7 @@ func metricsAreSent(t *testing.T, temporality string) {
 	measures(t, c, is)
 
 	text := fmt.Sprint(c.Metrics())
-	for _, content := range []string{"bob", "CANARY", "ana", "please"} {
+	for _, content := range []string{"bob@", "CANARY", `"ana"`, "ana@", "please"} {
 		if strings.Contains(text, content) {
 			t.Errorf("what was measured has %s", content)
 		}

@@ -173,7 +173,7 @@ func TestReminder(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, m.Text)
 		}
 	}
-	for _, no := range []string{"CANARY", "bob", waiting.ID} {
+	for _, no := range []string{"CANARY", "bob@", waiting.ID} {
 		if strings.Contains(m.Raw, no) {
 			t.Errorf("%s is in\n%s", no, m.Raw)
 		}

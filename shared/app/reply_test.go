@@ -91,14 +91,14 @@ func TestReplyDerived(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, id := answering(t, c.mail)
-			r, card := w.proposes(map[string]any{"body": "Noon is fine.", "to": []string{"eve@evil.example"},
-				"subject": "Other", "inReplyTo": "<evil@example.com>",
+			r, card := w.proposes(map[string]any{"body": "Noon is fine.", "to": []string{"eve@evil-10.example"},
+				"subject": "Other", "inReplyTo": "<evil-10@example.com>",
 				"replyTo": map[string]any{"messageId": id, "all": c.all}, "origin": map[string]any{"messageId": "1",
-					"from": "boss@example.com", "subject": "evil", "because": "evil"}})
+					"from": "boss@example.com", "subject": "evil-10", "because": "evil-10"}})
 			holds(t, "the card", card, c.card...)
 			raw := w.sends(r)
 			holds(t, "the mail", raw, c.sent...)
-			if strings.Contains(card+raw, "evil") {
+			if strings.Contains(card+raw, "evil-10") { // which no random ID holds
 				t.Errorf("the model's own words decide: %s\n%s", card, raw)
 			}
 		})
@@ -109,11 +109,11 @@ func TestReplyDerived(t *testing.T) {
 func TestReplyToNewestOfThread(t *testing.T) {
 	w, id := answering(t, asked)
 	r, card := w.proposes(map[string]any{"to": []string{"ben@example.com"}, "subject": "Re: Lunch plan",
-		"body": "Noon is fine.", "threadId": id, "inReplyTo": "<evil@example.com>"})
+		"body": "Noon is fine.", "threadId": id, "inReplyTo": "<evil-10@example.com>"})
 	holds(t, "the card", card, "“Lunch plan”, from Ben", `"moments":[{"text":"20`)
 	raw := w.sends(r)
 	holds(t, "the mail", raw, "In-Reply-To: <2@example.com>", "References: <1@example.com> <2@example.com>")
-	if strings.Contains(raw, "evil") || strings.Contains(raw, "Is noon fine") {
+	if strings.Contains(raw, "evil-10") || strings.Contains(raw, "Is noon fine") {
 		t.Errorf("%s", raw)
 	}
 }

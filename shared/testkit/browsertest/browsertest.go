@@ -84,8 +84,10 @@ func Modules(t *testing.T, names ...string) string {
 	return libs
 }
 
+// findChromium prefers the headless shell: the same engine without the windows of a browser, for a third less CPU time.
 func findChromium() string {
-	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser",
+		"google-chrome"} {
 		if path, err := exec.LookPath(name); name != "" && err == nil {
 			return path
 		}
