@@ -158,6 +158,9 @@ func carryOut(ctx context.Context, ex *unit.Execution, beat *unit.Heartbeat, t *
 	}
 	for try := 1; ; try++ {
 		if beat.Lapsed() { // another process may own the call now, and settles it
+			if try == 1 && !underWay {
+				ex.Unmade = a.Started
+			}
 			return nothing
 		}
 		out.give(&call)

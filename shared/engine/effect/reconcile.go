@@ -26,6 +26,10 @@ func Reconcile(ctx context.Context, ex *unit.Execution, id string) error {
 	}
 	out, known := tool.Outcome{Verdict: tool.NotDone}, true
 	switch {
+	case a.Started.Same(ex.Unmade): // only this execution could make the call
+		if ex.Ending() != nil {
+			out.Verdict = tool.Never
+		}
 	case t.Limited():
 		var found bool
 		var err error

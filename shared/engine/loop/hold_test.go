@@ -3,6 +3,7 @@ package loop_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -505,6 +506,65 @@ func zombieDoesNotAct(t *testing.T, open func(testing.TB) *env) {
 	v, err := w.start()
 	if err != nil || !overtaken || v.Status != run.Completed || len(w.effects) != 1 {
 		t.Errorf("%v %+v, overtaken: %t, done %d times", err, v, overtaken, len(w.effects))
+	}
+}
+
+// TestLeaseLapsedAfterIntent stops a process right after the intent of an effect, for longer than its lease. If no
+// other process takes the run over, only this one could make the call, and it has not. So it makes the call under a new
+// lease, or closes the call if the run was cancelled meanwhile. It asks neither the tool, which cannot tell, nor the
+// user. If another process took the run over and died after its own intent, the tool is asked.
+func TestLeaseLapsedAfterIntent(t *testing.T) { onEachStore(t, unmadeCallIsMade) }
+
+func unmadeCallIsMade(t *testing.T, open func(testing.TB) *env) {
+	for name, c := range map[string]struct {
+		meanwhile func(w *env, runID string) error
+		status    run.Status
+		execution run.Execution
+		effects   int
+		asked     int // how often the tool is asked
+	}{
+		"alone": {func(*env, string) error { return nil }, run.Completed, run.Succeeded, 1, 0},
+		"cancelled": {func(w *env, runID string) error {
+			_, err := w.process().Cancel(context.Background(), "ana", runID)
+			return err
+		}, run.Failed, run.FailedKnown, 0, 0},
+		"taken over": {func(w *env, runID string) error {
+			other := w.process()
+			other.Tools, other.Store = w.loop.Tools, mortal(w.store, 2, true)
+			died, err := mortally(func() error {
+				_, err := other.Advance(context.Background(), runID, nil)
+				return err
+			})
+			if !died {
+				return fmt.Errorf("the other process lives: %w", err)
+			}
+			w.tick(3 * time.Minute)
+			return nil
+		}, run.Awaiting, run.UnknownState, 0, 2},
+	} {
+		w, paused := open(t), false
+		w.settle = []string{"not_done", "unknown"}
+		stopped(w)
+		w.long(true, func(context.Context, tool.Call) error { return nil })
+		w.loop.Store = faulty.Wrap(w.store, faulty.Commits(faulty.After(func(call *faulty.Call) {
+			if paused || !hasIntent(call.Writes) {
+				return
+			}
+			paused = true
+			w.tick(76 * time.Second)
+			if err := c.meanwhile(w, w.waiting()[0]); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})))
+		v, err := w.start()
+		if err != nil || !paused || v.Status != c.status || v.Actions[0].ExecutionStatus != c.execution {
+			t.Errorf("%s: paused %t, %v: %+v; want the run %s and the call %s", name, paused, err, v, c.status,
+				c.execution)
+		}
+		if asked := 2 - len(w.settle); len(w.effects) != c.effects || asked != c.asked {
+			t.Errorf("%s: done %d times, the tool was asked %d times; want %d and %d", name, len(w.effects), asked,
+				c.effects, c.asked)
+		}
 	}
 }
 

@@ -26,6 +26,8 @@ type Execution struct {
 	// Until is the time after which the run is handed over before the next step; zero: when the function's time is up.
 	Until      time.Time
 	Progressed bool // this execution has completed a step, so handing over makes progress
+	// Unmade is the intent of a call that this execution has not made because its lease had lapsed.
+	Unmade run.Started
 
 	Asked  string          // traceparent of the span that requested the work (queue.Message)
 	Trace  observe.Trace   // the span of this execution's work
