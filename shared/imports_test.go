@@ -286,6 +286,29 @@ func TestStoreWrappersOfTests(t *testing.T) {
 	}
 }
 
+// tempInTree is a temporary file or folder in a folder of the tree.
+var tempInTree = regexp.MustCompile(`\b(MkdirTemp|CreateTemp)\("[^"]`)
+
+// TestTempFilesInTree keeps temporary files out of the tree: other packages' tests read the tree at the same time, and
+// fail if a file vanishes meanwhile.
+func TestTempFilesInTree(t *testing.T) {
+	for _, dir := range []string{".", "../scripts", "../functions", "../infra"} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if found := tempInTree.Find(text); found != nil {
+				t.Errorf("%s has %q; use t.TempDir", path, found)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 var othersFolders = []string{"xterm", "openapi-explorer", "usechat"}
 
 // TestLineWidth keeps code and comments within 120 columns, a tab being four. A text that cannot be broken is
