@@ -249,13 +249,12 @@ func TestUnreachable(t *testing.T) {
 	}
 	key := signer(t, "ed25519")
 	slow.config = func() ssh.ServerConfig { c := slow.config; c.AddHostKey(key); return c }()
-	gone := newServer(t).start()
-	_ = gone.listener.Close()
+	gone, nowhere := newServer(t).start().host(), newServer(t).start().host()
+	gone.Port, nowhere.Address = 1, "no-such-name.invalid"
 
-	hosts := map[string]*terminal.Host{"nothing listens": gone.host(), "closes": closes.start().host(),
-		"silent": silent.start().host(), "a web server": web.start().host(), "no such name": gone.host(),
+	hosts := map[string]*terminal.Host{"nothing listens": gone, "closes": closes.start().host(),
+		"silent": silent.start().host(), "a web server": web.start().host(), "no such name": nowhere,
 		"hangs in the login": slow.start().host()}
-	hosts["no such name"].Address = "no-such-name.invalid"
 	var answer string
 	for name, h := range hosts {
 		t.Run(name, func(t *testing.T) {

@@ -180,14 +180,7 @@ func TestRemoteWithoutListener(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close() // accepts connections and never speaks TLS
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := closed.Addr().String()
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	const refused = "127.0.0.1:1"
 	for _, url := range []string{"http://" + refused, "https://" + refused, "https://" + l.Addr().String()} {
 		_, err := boundTo(t, url+"/x", "  timeout: 200ms\n").Execute(t.Context(), aCall)
 		if known(err) != "transient" || strings.Contains(fmt.Sprint(err, fault.As(err).Err), "CANARY") {

@@ -481,15 +481,7 @@ func TestSessionGone(t *testing.T) {
 // TestCallWithoutServer checks that the error says that nothing was done if no connection was made, and that a later
 // call connects.
 func TestCallWithoutServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "http://" + l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	for name, cfg := range map[string]mcpclient.Config{"HTTP": {URL: url},
+	for name, cfg := range map[string]mcpclient.Config{"HTTP": {URL: "http://127.0.0.1:1"},
 		"a command": {Command: []string{"/nowhere/program"}}, "one that ends": {Command: []string{"true"}},
 		"one that says something else": {Command: []string{"echo", "hello"}},
 		"a client's own guard": {URL: "https://mcp.example.com", HTTP: &http.Client{Transport: &http.Transport{
