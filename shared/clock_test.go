@@ -36,12 +36,14 @@ const (
 	silence  = "nothing answers, so that the call ends with its context; on a busy machine it ends sooner"
 	endless  = "it ends commands that have no end; what is asserted holds wherever they end"
 	compared = "it is compared with another setting; nothing ends"
+	example  = "it is the text of an example"
 	absence  = "a message that does not come again cannot be awaited; a busy machine only hides one"
 )
 
 // mayMeasure are the exceptions.
 var mayMeasure = map[string]string{
 	"functions/start_test.go: start: time.Since":                                      measures,
+	"shared/clock_test.go: TestOutsideBubbles: short bound":                           example,
 	"functions/start_test.go: start: time.Sleep":                                      measures,
 	"scripts/check/demohost_test.go: TestTerminalOfANewUser: time.Sleep":              moments,
 	"scripts/check/kill_test.go: whileAsking: time.Sleep":                             moments,
@@ -63,6 +65,7 @@ var mayMeasure = map[string]string{
 	"shared/engine/loop/shards_test.go: Sweep: time.Sleep":                            bubbles,
 	"shared/engine/loop/shards_test.go: TestSweepOfLargeShard: short bound":           shorter,
 	"shared/tools/action/load_test.go: TestLoad: short bound":                         compared,
+	"shared/tools/action/remote_test.go: TestRemoteWithoutListener: short bound":      silence,
 	"shared/tools/fetch/fetch_test.go: TestBodies: short bound":                       silence,
 	"shared/tools/docker/podman_test.go: TestPodmanScriptAfterKill: short bound":      endless,
 	"shared/tools/mcpclient/hostile_test.go: TestCallUnanswered: short bound":         silence,
@@ -149,6 +152,7 @@ func TestOutsideBubbles(t *testing.T) {
 		func nobody() { time.Sleep(1) }
 		func hasty() { time.After(299 * time.Second); context.WithTimeout(x, 5*time.Minute) }
 		func limited() { s.Limit = time.Minute }
+		func declared() { x("binding:\n  timeout: 500ms\n"); x("timeout: 30s") }
 		func direct() { begins("x", time.Minute); begins("x", 5*time.Minute); beginsAs(1, "x", d) }
 		func method() { w.beginsAs(1, "x", time.Minute) }
 		func begins(command string, limit time.Duration) { w.beginsAs(1, command, limit) }
@@ -160,7 +164,8 @@ func TestOutsideBubbles(t *testing.T) {
 	}
 	got := outsideBubbles(map[string]*ast.File{"x_test.go": f})
 	want := []string{
-		"x_test.go: TestC: time.Sleep", "x_test.go: both: time.Since", "x_test.go: direct: short bound",
+		"x_test.go: TestC: time.Sleep", "x_test.go: both: time.Since", "x_test.go: declared: short bound",
+		"x_test.go: direct: short bound",
 		"x_test.go: hasty: short bound", "x_test.go: limited: short bound", "x_test.go: method: short bound",
 		"x_test.go: nobody: time.Sleep",
 	}
@@ -267,6 +272,9 @@ func mentions(files map[string]*ast.File, begins map[string]bool, ends map[strin
 	return all
 }
 
+// hasty is a time limit of less than a second in the text of a declaration.
+var hasty = regexp.MustCompile(`\btimeout: \d+ms\b`)
+
 func within(n ast.Node, m mention, begins map[string]bool, ends map[string]int) (all []mention) {
 	ast.Inspect(n, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -277,6 +285,10 @@ func within(n ast.Node, m mention, begins map[string]bool, ends map[string]int) 
 			if x, ok := n.X.(*ast.Ident); ok {
 				m.name = x.Name + "." + n.Sel.Name
 				all = append(all, m)
+			}
+		case *ast.BasicLit:
+			if hasty.MatchString(n.Value) {
+				all = append(all, mention{shortBound, m.in, m.file, m.bubble})
 			}
 		case *ast.KeyValueExpr, *ast.AssignStmt:
 			all = append(all, hurries(n, m, ends)...)
