@@ -144,12 +144,18 @@ func (d *deployment) change(env *unit.Env) {
 	d.served = env.Dynamic
 }
 
-// known notes which tools there are. It waits a short time for MCP servers.
+// waits are enough calls of Await for every MCP server to have answered or failed: one call waits 3 s, and a server has
+// 10 s. Later calls return at once.
+const waits = 4
+
+// known notes which tools there are, after the MCP servers have answered or failed.
 func (d *deployment) known(ctx context.Context) {
 	d.tools = map[string]bool{tool.FinalAnswer: false, toolbox.TakeBackTool: false}
 	all := maps.Clone(d.own)
 	if d.served != nil {
-		d.served.Await(ctx)
+		for range waits {
+			d.served.Await(ctx)
+		}
 		maps.Copy(all, d.served.Tools())
 	}
 	for name, t := range all {

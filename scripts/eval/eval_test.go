@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,7 +16,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/countersign/eval"
+	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -255,5 +258,29 @@ func TestBuiltInTools(t *testing.T) {
 	out, passed, err := command(t, settings, filepath.Join(dir, "tools.eval.json"))
 	if err != nil || !passed || len(gemini.Refused()) > 0 {
 		t.Errorf("%v %v %q\n%s", passed, err, gemini.Refused(), out)
+	}
+}
+
+// late are the tools of a server that needs 9 s to answer: three waits of 3 s.
+type late struct {
+	toolbox.Dynamic
+	waits int
+}
+
+func (l *late) Await(context.Context) { l.waits++ }
+
+func (l *late) Tools() tool.Set {
+	if l.waits < 3 {
+		return nil
+	}
+	return tool.Set{"desk_look": {}}
+}
+
+// TestServerLate checks that an evaluation knows the tools of a server that answers within its ten seconds.
+func TestServerLate(t *testing.T) {
+	d := &deployment{own: tool.Set{}, served: &late{}}
+	if d.known(t.Context()); !maps.Equal(d.tools, map[string]bool{"desk_look": false, tool.FinalAnswer: false,
+		toolbox.TakeBackTool: false}) {
+		t.Errorf("the tools are %v; want desk_look among them", d.tools)
 	}
 }

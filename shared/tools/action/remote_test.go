@@ -74,8 +74,8 @@ func TestBusyEndpointRetryAfter(t *testing.T) {
 	}
 }
 
-// TestOutcomes lists the answers of an endpoint, each with the outcome that they prove. The endpoint that does not answer
-// ends the call itself, because a time limit could end it before it reaches the endpoint.
+// TestOutcomes lists the answers of an endpoint, each with the outcome that they prove. The endpoint that does not
+// answer ends the call itself, because a time limit could end it before it reaches the endpoint.
 func TestOutcomes(t *testing.T) {
 	answer := func(status int, header, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
