@@ -215,6 +215,31 @@ func killHasty(t *testing.T, h *hasty, n int, after bool) {
 	}
 }
 
+// TestAheadLeaseRenewed delays the answer to each commit that a model call rests on, so that the process must renew its
+// lease before it waits for the model. The call that has begun is used all the same.
+func TestAheadLeaseRenewed(t *testing.T) {
+	onEveryStore(t, func(t *testing.T, open func(testing.TB) *env) {
+		for n, rests := range commitsOfHasty {
+			if !rests {
+				continue
+			}
+			h := newHasty(t, open(t))
+			measured := h.measured()
+			h.at = n + 1
+			h.mishap = faulty.After(func(*faulty.Call) { h.tick(20 * time.Second) })
+			v, err := h.start(t)
+			if err != nil || v.Status != run.Completed || len(h.effects) != 1 || h.n != len(commitsOfHasty)+1 {
+				t.Errorf("commit %d: %v, %+v, effects %q, %d commits; want a completed run and one commit more", n+1,
+					err, v, h.effects, h.n)
+			}
+			if got := points(measured); h.model.asked != 4 || strings.Contains(got, "discarded") {
+				t.Errorf("commit %d: the model was asked %d times; want 4, none of them dropped:\n%s", n+1,
+					h.model.asked, got)
+			}
+		}
+	})
+}
+
 // TestAheadOutputBeforeCommit holds the first commit until all that can happen has happened.
 func TestAheadOutputBeforeCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

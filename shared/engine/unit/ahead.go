@@ -189,22 +189,24 @@ func (ex *Execution) drop(a *Ahead) {
 }
 
 // commitAhead commits the tx, and meanwhile lets the model call begin that rests on it. If the commit fails, the call
-// is dropped, and the next tries begin none.
+// is dropped, and the next tries begin none. A tx without events, which renews the lease, keeps the call that has
+// begun.
 func (ex *Execution) commitAhead(ctx context.Context, tx *Tx, first bool) error {
-	ex.DropAhead() // the run changes
-	var a *Ahead
-	if first {
-		a = ex.beginAhead(tx)
+	if len(tx.events) > 0 {
+		ex.DropAhead() // the run changes
+	}
+	if first && ex.ahead == nil {
+		ex.ahead = ex.beginAhead(tx)
 	}
 	durable := false
 	defer func() {
 		if !durable {
-			ex.drop(a)
+			ex.DropAhead()
 		}
 	}()
 	if err := tx.commit(ctx); err != nil {
 		return err
 	}
-	durable, ex.ahead = true, a
+	durable = true
 	return nil
 }

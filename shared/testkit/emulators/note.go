@@ -27,6 +27,10 @@ func (e *Emulator) Note(file string) error {
 	return os.WriteFile(file, data, 0o600)
 }
 
+// findTime is how long Find waits for an answer. An emulator that has ended refuses the connection at once. On a busy
+// machine a running one may need many seconds, and a second emulator would not have its documents.
+const findTime = 30 * time.Second
+
 // Find returns the emulator that the file names, or nil if it no longer answers.
 func Find(file string) (*Emulator, error) {
 	data, err := os.ReadFile(file)
@@ -40,7 +44,7 @@ func Find(file string) (*Emulator, error) {
 	if err := json.Unmarshal(data, &n); err != nil {
 		return nil, fmt.Errorf("%s is damaged; delete it: %w", file, err)
 	}
-	res, err := (&http.Client{Timeout: time.Second}).Get("http://" + n.Addr + "/")
+	res, err := (&http.Client{Timeout: findTime}).Get("http://" + n.Addr + "/")
 	if err != nil {
 		return nil, nil
 	}
