@@ -75,7 +75,8 @@ func FuzzJudge(f *testing.F) {
 	for _, s := range []string{"ls 'a b' \"c d\"", "grep 'x|y' f", "date '+%s %H'", "ls -- a", "cat a;", "ls  ~a",
 		"du -d1 .", "ls a{b",
 		"ls 'a\\'", "ls | grep x 2>/dev/null && wc -l <f; uniq || echo 'it'\\''s'", "ls ~/a $HOME *.go",
-		"head -n -5 f", "ls a=b", "ls --color=~", "ls a^b", "ls %1", "ls ]a", "echo $\\\n{x}",
+		"head -n -5 f", "ls a{b}", "ls @{u}..", "ls {{.X}} \\{a,b}", "ls a=b",
+		"ls --color=~", "ls a^b", "ls %1", "ls ]a", "echo $\\\n{x}",
 		"sh -c 'sh -c \"ls\"'"} {
 		f.Add(s)
 	}
@@ -132,7 +133,8 @@ func stubs(f *testing.F) func(t *testing.T, j shell.Judgment) {
 				continue
 			}
 			_ = os.Remove(calls) // there may be none
-			cmd := exec.CommandContext(t.Context(), real, "-c", line)
+			// With -f, patterns stay as they are.
+			cmd := exec.CommandContext(t.Context(), real, "-f", "-c", line)
 			cmd.Dir, cmd.Env = home, []string{"PATH=" + dir, "LC_ALL=C"}
 			out, _ := cmd.CombinedOutput()  // a file that the line reads may be missing
 			called, _ := os.ReadFile(calls) // which a builtin leaves out

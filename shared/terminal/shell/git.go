@@ -26,30 +26,30 @@ var repositoryLookers = map[string]looker{
 		long: "short branch porcelain porcelain= long show-stash untracked-files untracked-files= ignored ignored= " +
 			"ahead-behind no-ahead-behind renames no-renames find-renames find-renames="},
 	"log": {short: "iEFgszpu", valued: "nU", texts: "SG", counts: true, values: isPretty, operand: isInRepository,
-		most: anyNumber, next: "grep author committer since until after before",
+		most: anyNumber, next: historyValues,
 		long: historyFlags + namesFlags + patchFlags + "decorate decorate= no-decorate decorate-refs= graph oneline " +
 			"pickaxe-regex pickaxe-all " +
 			"abbrev-commit no-abbrev-commit abbrev= date= relative-date format= pretty pretty= follow no-color color " +
 			"color= " +
 			"no-patch full-diff no-notes no-mailmap left-right cherry-mark boundary source"},
 	"rev-list": {short: "iEF", valued: "n", counts: true, values: isPretty, operand: isInRepository, least: 0,
-		most: anyNumber, long: historyFlags + "count abbrev-commit abbrev= left-right oneline"},
+		most: anyNumber, next: historyValues, long: historyFlags + "count abbrev-commit abbrev= left-right oneline"},
 	"diff": {short: "bwzpu", valued: "U", counts: true, values: isName, operand: isInRepository, most: anyNumber,
+		next: "unified diff-filter",
 		long: namesFlags + patchFlags + "cached staged exit-code quiet merge-base no-color color color= " +
 			"ignore-all-space ignore-space-change ignore-blank-lines"},
 	"grep": {short: "acEFGhHiIlLnopqvwW", valued: "ABCm", counts: true, operand: isInRepository, least: 1,
-		most: anyNumber, pattern: true,
+		most: anyNumber, pattern: true, next: "after-context before-context context max-count max-depth",
 		long: "after-context= all-match basic-regexp before-context= break cached color color= column context= count " +
 			"extended-regexp files-with-matches files-without-match fixed-strings full-name function-context heading " +
 			"ignore-case invert-match line-number max-count= max-depth= name-only no-color null only-matching quiet " +
 			"show-function text word-regexp"},
-	"blame": {short: "bcCefklMnpstw", texts: "L", operand: isInRepository, least: 1, most: anyNumber,
-		long: "abbrev= color-by-age color-lines date= first-parent line-porcelain porcelain root show-email " +
-			"show-name show-number since="},
-	"branch": {short: "arviq", values: isSorting, most: 0,
-		long: "all remotes verbose show-current list merged no-merged sort= no-color color color= no-column " +
-			"ignore-case no-abbrev"},
-	"tag": {short: "li", values: isSorting, most: 0, long: "list merged no-merged sort= no-column ignore-case"},
+	"blame": blame, "annotate": blame,
+	"branch": {short: "arviq", values: isReferenceValue, operand: isInRepository, most: anyNumber,
+		next: referenceValues, long: referenceFlags + "all remotes verbose show-current no-column no-abbrev"},
+	"tag": {short: "li", joined: "n", values: isReferenceValue, operand: isInRepository, most: anyNumber,
+		next: referenceValues, long: referenceFlags + "no-column"},
+	"symbolic-ref": {short: "q", operand: isInRepository, least: 1, most: 1, long: "quiet short"},
 	"rev-parse": {short: "q", values: isName, operand: isInRepository, most: anyNumber,
 		long: "show-toplevel is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository " +
 			"show-prefix show-cdup show-object-format abbrev-ref abbrev-ref= short short= verify quiet symbolic " +
@@ -63,9 +63,9 @@ var repositoryLookers = map[string]looker{
 	"remote":         {short: "v", most: 0, long: "verbose"},
 	"remote get-url": {operand: isName, least: 1, most: 1, long: "push all"},
 	"stash list":     {most: 0},
-	"reflog":         {valued: "n", counts: true, most: 0, long: "date= no-abbrev-commit all"},
-	"reflog show": {valued: "n", counts: true, operand: isInRepository, most: 1,
-		long: "date= no-abbrev-commit all"},
+	"reflog":         {valued: "n", counts: true, values: isPretty, most: 0, next: historyValues, long: reflogFlags},
+	"reflog show": {valued: "n", counts: true, values: isPretty, operand: isInRepository, most: 1,
+		next: historyValues, long: reflogFlags},
 	"shortlog": {short: "sne", operand: isInRepository, least: 0, most: anyNumber,
 		long: "summary numbered email no-merges since= until= all"},
 	"show-ref": {short: "ds", operand: isInRepository, most: anyNumber,
@@ -78,17 +78,37 @@ var repositoryLookers = map[string]looker{
 	"show": {short: "pubwz", counts: true, valued: "U", values: isPretty, operand: isInRepository, most: anyNumber,
 		long: patchFlags + namesFlags + "oneline no-patch format= pretty pretty= date= abbrev-commit abbrev= " +
 			"decorate no-decorate no-color color color= no-notes"},
+	"for-each-ref": {values: isReferenceValue, operand: isInRepository, most: anyNumber,
+		next: referenceValues + " count", long: referenceFlags + "count= omit-empty"},
+	"cat-file":   {short: "tsep", operand: isInRepository, least: 1, most: 2},
 	"stash show": {short: "p", operand: isInRepository, most: 1, long: "patch stat name-only include-untracked"},
 }
+
+// blame prints the lines of a file, each with the commit that it comes from.
+var blame = looker{short: "bcCefklMnpstw", texts: "L", operand: isInRepository, least: 1, most: anyNumber,
+	long: "abbrev= color-by-age color-lines date= first-parent line-porcelain porcelain root show-email " +
+		"show-name show-number since="}
 
 const (
 	historyFlags = "all branches branches= tags tags= remotes remotes= max-count= skip= since= until= after= before= " +
 		"author= committer= grep= all-match invert-grep regexp-ignore-case extended-regexp fixed-strings merges " +
 		"no-merges first-parent reverse topo-order date-order author-date-order full-history ancestry-path " +
-		"simplify-by-decoration no-walk ignore-missing "
+		"simplify-by-decoration no-walk ignore-missing not "
 	namesFlags = "stat stat= shortstat numstat summary compact-summary name-only name-status diff-filter= no-renames " +
 		"find-renames find-renames= no-ext-diff no-textconv "
 )
+
+// historyValues are options of git log and its like whose value may be the next word.
+const historyValues = "grep author committer since until after before max-count skip date diff-filter unified"
+
+// referenceFlags are options with which git lists references.
+const referenceFlags = "list merged merged= no-merged no-merged= contains contains= no-contains no-contains= " +
+	"points-at= sort= format= color color= no-color ignore-case "
+
+// referenceValues are those of them whose value may be the next word.
+const referenceValues = "merged no-merged contains no-contains points-at sort format"
+
+const reflogFlags = "date= no-abbrev-commit all max-count= skip= since= until= grep= author= oneline format= pretty="
 
 // patchFlags are the options that print lines of files.
 const patchFlags = "patch unified= word-diff color-words minimal patience histogram function-context "
@@ -97,8 +117,11 @@ const patchFlags = "patch unified= word-diff color-words minimal patience histog
 func printsFiles(verb string, args []string) bool {
 	has := func(of map[string]bool) bool { return slices.ContainsFunc(args, func(a string) bool { return of[a] }) }
 	switch verb {
-	case "show", "stash show", "grep", "blame":
+	case "show", "stash show", "grep", "blame", "annotate":
 		return true
+	case "cat-file":
+		return !isAmong("-t -s -e", args[0]) || slices.ContainsFunc(args[1:],
+			func(a string) bool { return !isOperand(a) })
 	case "diff":
 		return !has(namesOnly) || slices.ContainsFunc(args, isPatchFlag)
 	}
@@ -118,7 +141,7 @@ func isPatchFlag(a string) bool {
 var namesOnly = words("--stat --shortstat --numstat --summary --compact-summary --name-only --name-status --quiet")
 
 // readsTree are the git commands that compare the files of the working tree.
-var readsTree = words("status diff ls-files grep blame")
+var readsTree = words("status diff ls-files grep blame annotate")
 
 // looksAtRepository returns the parts that a git command reads, or nil if the command may do more than read.
 func looksAtRepository(argv []string) *Repository {
@@ -147,7 +170,8 @@ func looksAtRepository(argv []string) *Repository {
 	}
 	l, known := repositoryLookers[verb]
 	operands, ok := l.flags(args)
-	if !known || !ok || len(operands) < l.least || l.most >= 0 && len(operands) > l.most {
+	if !known || !ok || creates(verb, args, len(operands)) || len(operands) < l.least ||
+		l.most >= 0 && len(operands) > l.most {
 		return nil
 	}
 	if l.pattern {
@@ -158,6 +182,13 @@ func looksAtRepository(argv []string) *Repository {
 	}
 	r.Tree, r.Prints = readsTree[verb], printsFiles(verb, args)
 	return r
+}
+
+// creates reports whether git may create a branch or a tag. Only with --list does it list those that match the
+// operands; git branch -l creates a branch in earlier versions.
+func creates(verb string, args []string, operands int) bool {
+	return operands > 0 && (verb == "branch" || verb == "tag") && !slices.Contains(args, "--list") &&
+		!(verb == "tag" && slices.Contains(args, "-l"))
 }
 
 // repositoryOf returns the parts that a line reads if its git commands read one repository, and no other program prints
@@ -198,8 +229,16 @@ var inRepository = lazyregexp.New(`^[A-Za-z0-9_.@^*][-A-Za-z0-9_./@^~:{}+=, *]*$
 var isPretty = lazyregexp.New(`^(?:[^%]|%(?:[-+ ]?(?:[HhTtPpdDeSsfbBnmMYyjF%]|[ac][nNeElLdDrtiIsh]|g[dDnNeEs])|` +
 	`C(?:red|green|blue|reset|\([a-z, ]*\))|x[0-9a-fA-F]{2}|[<>]{1,2}\|?\([0-9a-z,]*\)))*$`).MatchString
 
-// isSorting reports whether s is a sort key for references, or a setting for their colours.
-func isSorting(s string) bool { return sortings[s] }
+// isReferenceValue reports whether an option of a list of references may have the value: a format or a sort key with
+// fields of references and commits, a count, or a revision. Other fields make git verify a signature (which runs gpg),
+// run itself, or print a file.
+func isReferenceValue(s string) bool {
+	return isReferenceFormat(s) && (strings.Contains(s, "%") || !isForbiddenField(s))
+}
 
-var sortings = words("committerdate authordate creatordate taggerdate refname version:refname v:refname objectname " +
-	"always auto never")
+var isReferenceFormat = lazyregexp.New(`^(?:[^%]|%%|%[0-9a-f]{2}|%\(\*?(?:refname|object(?:name|type|size)|upstream|` +
+	`push|HEAD|symref|worktreepath|tree|parent|numparent|object|type|tag|` +
+	`(?:author|committer|tagger|creator)(?:name|email|date)?|subject|body|contents|color|align|end|if|then|else)` +
+	`(?::[a-zA-Z0-9:,=<>+/._ -]*)?\))*$`).MatchString
+
+var isForbiddenField = lazyregexp.New(`^-?\*?(?:signature|raw|describe|trailers)`).MatchString

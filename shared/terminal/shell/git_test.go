@@ -118,7 +118,6 @@ git worktree prune
 git branch x
 git branch -d x
 git branch -m x
-git branch --list x
 git branch --edit-description
 git branch --format='%(signature)'
 git branch --sort=signature

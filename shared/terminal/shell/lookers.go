@@ -6,7 +6,7 @@ import (
 )
 
 // A looker is a program that only reads, with its permitted arguments. All other arguments need an approval. Long flags
-// must be written in full.
+// must be written in full: an abbreviation can mean another flag in another version.
 //
 // Systems differ in whether a flag takes a value. Therefore, if an operand has an effect (date and hostname set
 // something), no flag takes its value from a separate word, which another system could read as an operand. And if
@@ -69,13 +69,14 @@ var lookers = map[string]looker{
 		long: lsFlags},
 	"lsblk": {short: "abdfilmnpStzJr", valued: "o", values: isColumns,
 		long: "all bytes fs json list output= paths tree"},
-	"lscpu":     {short: "abeJpy", long: "json"},
-	"lsmod":     {},
-	"lspci":     {short: "kmntv"},
-	"lsusb":     {short: "tv"},
-	"md5sum":    {short: "btz", operand: isPath, least: 1, most: anyNumber, content: true},
-	"nproc":     {long: "all"},
-	"ps":        {short: "AadfFjlHLTwxyc", apart: "opuUCGt", values: isColumns, operand: isBSD, most: 1, long: psFlags},
+	"lscpu":  {short: "abeJpy", long: "json"},
+	"lsmod":  {},
+	"lspci":  {short: "kmntv"},
+	"lsusb":  {short: "tv"},
+	"md5sum": {short: "btz", operand: isPath, least: 1, most: anyNumber, content: true},
+	"nproc":  {long: "all"},
+	"ps": {short: "AadfFjlHLTwxycZ", apart: "opuUCGt", values: isColumns, operand: isBSD, most: 1,
+		long: psFlags},
 	"pwd":       {short: "LP"},
 	"readlink":  {short: "femnqsvz", operand: isPath, least: 1, most: anyNumber},
 	"realpath":  {short: "emLPqsz", operand: isPath, least: 1, most: anyNumber},
@@ -106,7 +107,7 @@ var lookers = map[string]looker{
 // be guessed at, and no -R, which follows links. With -e some would take what it looks for for a file: so that needs
 // GNU's too, as -r does. OpenBSD's -C takes
 // no value from the next word.
-var grep = looker{short: "abcEFGhHiIlLnoqrsvwxyzTZ", valued: "ABm", joined: "C", counts: true, operand: isPath,
+var grep = looker{short: "abcEFGhHiIlLnoPqrsvwxyzTZ", valued: "ABm", joined: "C", counts: true, operand: isPath,
 	least: 2, most: anyNumber, pattern: true, content: true, walks: "re",
 	long: "ignore-case count extended-regexp fixed-strings basic-regexp line-number invert-match " +
 		"word-regexp line-regexp files-with-matches files-without-match only-matching recursive with-filename " +
@@ -140,10 +141,6 @@ var forms = []string{
 	"dpkg -l", "dpkg -l NAME", "dpkg -L NAME", "dpkg -s NAME",
 	"getenforce", "hostnamectl", "hostnamectl status", "locale", "locale -a", "lsb_release -a", "mount", "sw_vers",
 	"timedatectl", "timedatectl status", "top -b -n 1", "top -bn1", "top -l 1",
-	"ip a", "ip addr", "ip addr show", "ip address", "ip address show", "ip -br a", "ip -br addr", "ip -4 addr",
-	"ip -brief addr", "ip -brief address", "ip -brief link",
-	"ip -6 addr", "ip link", "ip link show", "ip -br link", "ip -s link", "ip neigh", "ip r", "ip route",
-	"ip route show", "ip rule",
 	"systemctl --failed --no-pager", "systemctl --failed", "systemctl is-system-running",
 	"docker ps", "docker ps -a", "docker ps -q", "docker ps -aq", "docker images", "docker image ls",
 	"docker container ls", "docker container ls -a", "docker volume ls", "docker network ls", "docker system df",

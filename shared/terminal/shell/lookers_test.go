@@ -99,7 +99,6 @@ diff -l a b
 diff a
 diff --to-file=a b c
 grep -e x
-grep -e x -e y f
 grep -f p f
 docker inspect --x y
 docker -H x ps

@@ -36,6 +36,9 @@ func readOnly(pieces []piece) (j Judgment, ok bool) {
 
 // looks finds a program in the tables, and records which files and folders it reads.
 func (j *Judgment) looks(p *piece) bool {
+	if p.argv[0] == "ps" {
+		lookers["ps"].join(p) // before the forms
+	}
 	argv := p.argv
 	if len(p.globs) == 0 {
 		for _, form := range formsOf()[argv[0]] {
@@ -50,9 +53,12 @@ func (j *Judgment) looks(p *piece) bool {
 		return true
 	}
 	one, read = *j, *p
-	if l, ok := lookers[argv[0]]; ok && l.fits(&one, &read) {
-		*j, *p = one, read
-		return true
+	if l, ok := lookers[argv[0]]; ok {
+		l.join(&read)
+		if l.fits(&one, &read) {
+			*j, *p = one, read
+			return true
+		}
 	}
 	return j.uses(p)
 }
@@ -95,6 +101,36 @@ func (l looker) fits(j *Judgment, p *piece) bool {
 		j.Looks = []string{"."}
 	}
 	return true
+}
+
+// join puts the value of a long flag that must have one into the flag's word: --lines 3 becomes --lines=3. The command
+// runs in this form, which systems cannot read differently.
+func (l looker) join(p *piece) {
+	for i := 1; i+1 < len(p.argv) && p.argv[i] != "--"; i++ {
+		name, long := strings.CutPrefix(p.argv[i], "--")
+		if !long || !isAmong(l.long, name+"=") || isAmong(l.long, name) || p.globs[i] || p.globs[i+1] ||
+			l.takes(p.argv[i-1]) {
+			continue
+		}
+		p.argv = slices.Concat(p.argv[:i], []string{p.argv[i] + "=" + p.argv[i+1]}, p.argv[i+2:])
+		globs := map[int]bool{}
+		for at := range p.globs {
+			if at > i {
+				at--
+			}
+			globs[at] = true
+		}
+		p.globs = globs
+	}
+}
+
+// takes reports whether the next word is the value of the last letter of a word.
+func (l looker) takes(word string) bool {
+	letters := l.valued + l.apart + l.texts
+	if l.pattern {
+		letters += "e"
+	}
+	return len(word) > 1 && word[0] == '-' && word[1] != '-' && strings.ContainsAny(letters, word[len(word)-1:])
 }
 
 // globsBeside reports whether there is a pattern outside the operands.
@@ -148,10 +184,12 @@ func (l looker) flags(args []string) (operands []int, ok bool) {
 		a := args[i]
 		switch {
 		case l.pattern && a == "-e": // the text that is looked for, in the place of the first operand
-			if i++; i == len(args) || slices.Contains(args[:i-1], "-e") {
+			if i++; i == len(args) {
 				return nil, false
 			}
-			operands = append([]int{i}, operands...)
+			if !slices.Contains(args[:i-1], "-e") {
+				operands = append([]int{i}, operands...)
+			}
 		case a == "--":
 			for i++; i < len(args); i++ {
 				operands = append(operands, i)
@@ -175,7 +213,7 @@ func (l looker) flags(args []string) (operands []int, ok bool) {
 // longFlag checks a flag that begins with two dashes, and returns the place of the flag or of the value behind it.
 func (l looker) longFlag(args []string, i int) (last int, ok bool) {
 	name, value, has := strings.Cut(args[i][2:], "=")
-	if !has && i+1 < len(args) && isAmong(l.next, name) {
+	if !has && i+1 < len(args) && isAmong(l.next, name) && !strings.HasPrefix(args[i+1], "--") {
 		i++
 		value, has = args[i], true
 	}

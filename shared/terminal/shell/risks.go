@@ -126,7 +126,7 @@ destructive network: iptables ip6tables arptables pfctl | -A, -D, -F, -I, -P, -R
 destructive network: nft ip route ufw ifconfig | add, append, change, create, del, delete, destroy, flush, insert, down, replace, enable, disable, reset, allow, deny, reject
 destructive network: nft | -f, --file
 destructive network: route | -f
-destructive network: ip | d, f
+destructive network: ip | d, de, dele, f, fl, flu
 destructive kills: monit supervisorctl | quit, VERB
 destructive removes: cupsdisable
 destructive removes: tomb | slam, slam all

@@ -124,12 +124,12 @@ func looksAtFound(argv []string, noLinks bool) bool {
 // journal is the folder of the system's journal. It is read unasked only if the host's folders include it.
 const journal = "/var/log/journal"
 
-var journalLooker = looker{short: "abekqrx", valued: "gnptuSUo", values: isText, most: 0,
-	long: "all boot boot= catalog dmesg full list-boots disk-usage no-full no-hostname no-pager no-tail pager-end " +
-		"quiet reverse utc grep= identifier= lines= output= priority= since= unit= until="}
+var journalLooker = looker{short: "abekqrx", valued: "FgnptuSUo", values: isText, most: 0,
+	long: "all field= boot boot= catalog dmesg full list-boots disk-usage no-full no-hostname no-pager no-tail " +
+		"pager-end quiet reverse utc grep= identifier= lines= output= priority= since= unit= until="}
 
 // journalValues are options whose value may be the next word.
-var journalValues = words("--grep --identifier --lines --output --priority --since --unit --until")
+var journalValues = words("--field --grep --identifier --lines --output --priority --since --unit --until")
 
 // readsJournal examines journalctl.
 func readsJournal(j *Judgment, p *piece) bool {
@@ -148,8 +148,11 @@ func readsJournal(j *Judgment, p *piece) bool {
 		}
 	}
 	operands, ok := journalLooker.flags(joined)
-	return ok && len(operands) == 0
+	return ok && !slices.ContainsFunc(operands, func(at int) bool { return !isJournalMatch(joined[at]) })
 }
+
+// isJournalMatch reports whether an operand of journalctl selects entries by a field.
+var isJournalMatch = lazyregexp.New(`^[A-Z_][A-Z0-9_]*=.+$`).MatchString
 
 var unitLooker = looker{short: "al", valued: "ntp", values: isColumns,
 	long: "all failed full lines= no-legend no-pager plain quiet state= type= value property= reverse"}
@@ -160,6 +163,7 @@ var unitVerbs = words(`status is-active is-enabled is-failed list-units list-uni
 
 // showsUnits examines systemctl. It prints the state of services with lines of the journal.
 func showsUnits(j *Judgment, p *piece) bool {
+	unitLooker.join(p)
 	args := p.argv[1:]
 	operands, ok := unitLooker.flags(args)
 	if !ok || len(operands) == 0 || !unitVerbs[args[operands[0]]] {

@@ -82,18 +82,14 @@ var usesOf = sync.OnceValue(func() map[string][]use {
 const verbed = `apk apt apt-cache apt-mark bridge brctl busctl docker getent hostnamectl ip iw localectl loginctl
 	networkctl nmcli openssl pip pip3 resolvectl rfkill snap systemd-analyze tc timedatectl ufw`
 
-// ipFlags are the options of ip that change how it prints.
-const ipFlags = `-4 -6 -br -brief -s -stats -statistics -d -details -o -oneline -j -json -p -pretty -c -color -ts
-	-h`
-
 // isAmong reports whether a word is in a list of words.
 func isAmong(list, word string) bool { return slices.Contains(strings.Fields(list), word) }
 
 // uses reports whether the program only reads according to one of its uses, and records what it reads.
 func (j *Judgment) uses(p *piece) bool {
 	args := p.argv[1:]
-	for p.argv[0] == "ip" && len(args) > 0 && isAmong(ipFlags, args[0]) {
-		args = args[1:]
+	if p.argv[0] == "ip" {
+		args = ipWords(args)
 	}
 	for _, u := range usesOf()[p.argv[0]] {
 		one, read := *j, *p
@@ -172,6 +168,9 @@ func (u *use) option(a string) (options []string, next, ok bool) {
 		}
 		return []string{"--" + name}, kind == ':' && !has, true
 	}
+	if _, counts := u.notes["counts"]; counts && strings.Trim(a[1:], "0123456789") == "" {
+		return nil, false, true
+	}
 	for i, c := range []byte(a[1:]) {
 		rest := a[i+2:]
 		options = append(options, "-"+string(c))
@@ -191,7 +190,10 @@ func (u *use) option(a string) (options []string, next, ok bool) {
 // value reports whether an option may have the value. The value must not be another option, or a word that another
 // system reads as a file whose content is printed.
 func (u *use) value(v string) bool {
-	return v != "" && v[0] != '-' && (len(v) == 1 || !strings.Contains(v, "/") || !u.prints())
+	if _, counts := u.notes["counts"]; counts && isCount(v) {
+		return true
+	}
+	return v == "-" || v != "" && v[0] != '-' && (len(v) == 1 || !strings.Contains(v, "/") || !u.prints())
 }
 
 // prints reports whether a use prints what files contain.

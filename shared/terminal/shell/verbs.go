@@ -235,6 +235,9 @@ func onlyLooks(name string, args []string) bool {
 	if asksForHelp(name, args) {
 		return true
 	}
+	if isAmong("kubectl oc", name) && viewsApplied(args) || name == "dd" && !slices.ContainsFunc(args, writesTo) {
+		return true
+	}
 	i := firstOption(name, args)
 	if i < 0 {
 		return false
@@ -256,3 +259,15 @@ func onlyLooks(name string, args []string) bool {
 		return args[i] == o || any && strings.HasPrefix(args[i], start) && !strings.HasPrefix(args[i], "--")
 	})
 }
+
+// viewsApplied reports whether kubectl only prints the configuration that was applied last.
+func viewsApplied(args []string) bool {
+	for len(args) > 1 && isAmong("-n --namespace --context", args[0]) {
+		args = args[2:]
+	}
+	return begins(args, []string{"apply", "view-last-applied"})
+}
+
+// writesTo reports whether an operand of dd may name a file to write: it does not if it is empty because only the shell
+// knows it.
+func writesTo(a string) bool { return a == "" || strings.HasPrefix(a, "of=") && a != "of=/dev/null" }

@@ -6,6 +6,8 @@ import (
 	"unicode"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // span is a place in a command: its first byte, and the one after its last.
@@ -27,6 +29,9 @@ func literal(w *syntax.Word) (string, *unclear) {
 		switch p := part.(type) {
 		case *syntax.Lit:
 			what = unquoted(&b, p.Value)
+			if what == "" && (expands(p.Value) || len(w.Parts) > 1 && braces(p.Value)) {
+				what = "a brace expansion"
+			}
 		case *syntax.SglQuoted:
 			if p.Dollar {
 				what = "a quoting of bash ($'…')"
@@ -64,11 +69,9 @@ func unquoted(b *strings.Builder, s string) (what string) {
 			return "a home directory (~)"
 		case strings.ContainsRune("*?[]", r):
 			return fmt.Sprintf("a pattern (%c without quotes)", r)
-		case strings.ContainsRune("{}", r):
-			return "a brace expansion"
 		case r == '$' || r == '`':
 			return fmt.Sprintf("%q without quotes", r)
-		case !isPlain(r) && r != '~' && r != '^' && r <= unicode.MaxASCII:
+		case !isPlain(r) && !strings.ContainsRune("~^{}", r) && r <= unicode.MaxASCII:
 			return fmt.Sprintf("%q without quotes", r)
 		}
 		b.WriteRune(r)
@@ -79,6 +82,35 @@ func unquoted(b *strings.Builder, s string) (what string) {
 	}
 	return ""
 }
+
+// expands reports whether the shell, or find and xargs, may put something in place of braces in a word. They leave them
+// in @{u}, stash@{0} and {{.Names}}, which have no comma and no range.
+func expands(s string) bool {
+	if !braces(s) {
+		return false
+	}
+	bare := escapes.ReplaceAllString(s, "")
+	depth, last := 0, ' '
+	for _, r := range bare {
+		switch {
+		case r == '{':
+			depth++
+		case r == '}':
+			depth--
+		case r == ',' || r == '.' && last == '.' && depth > 0:
+			return true
+		}
+		if last = r; depth < 0 {
+			return true
+		}
+	}
+	return depth != 0 || strings.Contains(bare, "{}") || bare != s
+}
+
+// braces reports whether a word has braces without a backslash.
+func braces(s string) bool { return strings.ContainsAny(escapes.ReplaceAllString(s, ""), "{}") }
+
+var escapes = lazyregexp.New(`(?s)\\.`)
 
 // doubleQuoted adds a part in double quotes.
 func doubleQuoted(b *strings.Builder, q *syntax.DblQuoted) (what string) {
