@@ -88,31 +88,23 @@ type source struct {
 	composed int // number of compositions before the source
 }
 
-// text is a text as it was written, in its normal form, and as a skeleton that is made when it is needed.
+// text is a text as it was written, with its readings. The skeleton with marks is made when it is needed.
 type text struct {
-	raw, normal string
-	without     *string
-	marks       marks // marks of the skeleton; only for the user's words and for judged text
+	raw string
+	*reading
+	letters string
+	marks   marks // only for the user's words and for judged text
 }
 
-func newText(s string) text { return text{raw: s, normal: Normalize(s)} }
-
-func (t *text) hidden() string {
-	if t.without == nil {
-		s := disguised(t.raw, t.normal, nil)
-		t.without = &s
-	}
-	return *t.without
-}
+func newText(s string) text { return text{raw: s, reading: readingOf(s)} }
 
 // marked returns the skeleton with its marks.
 func (t *text) marked() (string, marks) {
 	if t.marks == nil {
 		t.marks = marks{}
-		s := disguised(t.raw, t.normal, &t.marks)
-		t.without = &s
+		t.letters = disguised(t.raw, t.normal, &t.marks)
 	}
-	return *t.without, t.marks
+	return t.letters, t.marks
 }
 
 // Say adds trusted input: a prompt, a refinement, an edit, a confirmed plan.

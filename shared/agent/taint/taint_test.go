@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -477,4 +478,34 @@ func pageOf(word string, step, length int) string {
 		fmt.Fprintf(&b, "%s %d, ", word, i*step)
 	}
 	return b.String()[:length]
+}
+
+// TestReadingsMadeOnce judges calls in the records of three steps of one run. The long text that the run has read is
+// normalised once and has its skeleton made once, and each record has the same findings.
+func TestReadingsMadeOnce(t *testing.T) {
+	for name, disguise := range map[string]func(string) string{
+		"a copy":           func(s string) string { return s },
+		"a disguised copy": func(s string) string { return strings.ReplaceAll(s, "e", "3") },
+		"other words":      func(string) string { return "nothing that the page has, in more than thirty-two letters" },
+	} {
+		page := pageOf(name+" of it", 7919, 1<<19)
+		judged := disguise(page[:200])
+		var all [3][]taint.Finding
+		stop := taint.CountReadings()
+		for i := range all {
+			all[i] = heard("a wish", page).Judge(taint.Call{Text: []string{judged}})
+		}
+		made, skeletons := stop()
+		if !slices.Equal(all[0], all[1]) || !slices.Equal(all[0], all[2]) {
+			t.Errorf("%s: the records find %v, %v and %v; want the same", name, all[0], all[1], all[2])
+		}
+		// Each record reads the wish and the call, too. A copy is found without a skeleton.
+		want := 1
+		if name == "a copy" {
+			want = 0
+		}
+		if made != 7 || skeletons != want {
+			t.Errorf("%s: %d readings and %d skeletons of the page; want 7 and %d", name, made, skeletons, want)
+		}
+	}
 }
