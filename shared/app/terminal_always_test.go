@@ -110,3 +110,57 @@ func TestTerminalAlwaysAllowDirectoryAndProgram(t *testing.T) {
 		t.Error("a program that is another file runs unasked, or its user cannot allow it anew")
 	}
 }
+
+// TestTerminalApprovedDirectorySwapped swaps the directory of a command between its card and its approval. Nothing runs
+// then, and a new card names the directory to which the path leads now.
+func TestTerminalApprovedDirectorySwapped(t *testing.T) {
+	for name, c := range map[string]struct {
+		enter string
+		list  bool
+		swap  func(home string) error
+	}{
+		"the link is another": {"ln -s b current; cd current", false, func(home string) error {
+			return errors.Join(os.Remove(home+"/current"), os.Symlink("c", home+"/current"))
+		}},
+		"a link in its place": {"cd b", false, func(home string) error {
+			return errors.Join(os.Rename(home+"/b", home+"/moved"), os.Symlink("c", home+"/b"))
+		}},
+		"a list": {"ln -s b current; cd current", true, func(home string) error {
+			return errors.Join(os.Remove(home+"/current"), os.Symlink("c", home+"/current"))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := onTerminal(t, nil)
+			home := h.srv.Home
+			if err := errors.Join(os.Mkdir(home+"/b", 0o755), os.Mkdir(home+"/c", 0o755)); err != nil {
+				t.Fatal(err)
+			}
+			h.does(c.enter, "approve_once")
+			h.SetModel((&commands{lines: []string{"touch witness"}}).turn)
+			if c.list {
+				h.proposesList("touch witness", "touch second")
+			}
+			got := h.askOn("Do it.")
+			if err := c.swap(home); err != nil {
+				t.Fatal(err)
+			}
+			h.resolve(got.Approvals[0], "approve_once", nil)
+			again := h.run(got)
+			if len(again.Approvals) != 1 {
+				t.Fatalf("%d cards after the directory was swapped; want 1: %s", len(again.Approvals), again.Body)
+			}
+			for _, dir := range []string{"b", "c", "moved"} {
+				if _, err := os.Stat(filepath.Join(home, dir, "witness")); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s/witness: %v; want no file before the new card is approved", dir, err)
+				}
+			}
+			h.shows(again, "which leads to "+home+"/c", "If its directory leads to another place by then, nothing runs")
+			yes := h.resolve(again.Approvals[0], "approve_once", nil)
+			ended := h.run(got)
+			if _, err := os.Stat(filepath.Join(home, "c", "witness")); err != nil {
+				t.Errorf("c/witness after the new card was approved: %v; want a file: %d %s, then %s", err, yes.HTTP,
+					yes.Body, ended.Body)
+			}
+		})
+	}
+}

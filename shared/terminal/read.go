@@ -110,17 +110,20 @@ func ValidDir(dir string) bool {
 	return strings.HasPrefix(dir, "/") && len(dir) <= maxCwd && !strings.ContainsRune(dir, 0)
 }
 
-// SetCwd stores the directory in which the terminal's next command begins. It writes nothing if the directory is the
-// same or the terminal is closed. An invalid directory is stored as none: the next command begins in the home
-// directory. Its only error is ToolExecutionError store_unavailable.
-func SetCwd(ctx context.Context, st store.Store, uid, id, cwd string) error {
+// SetCwd stores the directory in which the terminal's next command begins, and where it leads without links. It writes
+// nothing if both are the same or the terminal is closed. An invalid directory is stored as none: the next command
+// begins in the home directory. Its only error is ToolExecutionError store_unavailable.
+func SetCwd(ctx context.Context, st store.Store, uid, id, cwd, real string) error {
 	if !ValidDir(cwd) {
 		cwd = ""
 	}
+	if cwd == "" || !ValidDir(real) {
+		real = ""
+	}
 	return note(ctx, st, func(ctx context.Context) (any, store.Doc, bool, error) {
 		t, d, err := ReadTerminalDoc(ctx, st, uid, id)
-		same := t.Cwd == cwd
-		t.Cwd = cwd
+		same := t.Cwd == cwd && t.Real == real
+		t.Cwd, t.Real = cwd, real
 		return t, d, same, err
 	})
 }

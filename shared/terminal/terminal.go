@@ -130,6 +130,7 @@ type Terminal struct {
 	HostID    string    `json:"hostId"`
 	Cols      int       `json:"cols"`
 	Rows      int       `json:"rows"`
-	Cwd       string    `json:"cwd,omitempty"` // for the agent's next command; empty: the home directory
+	Cwd       string    `json:"cwd,omitempty"`  // for the agent's next command; empty: the home directory
+	Real      string    `json:"real,omitempty"` // where Cwd led, without links, after the last command; empty: unknown
 	CreatedAt time.Time `json:"createdAt"`
 }

@@ -100,7 +100,7 @@ func TestDirectoryWrittenOnChange(t *testing.T) {
 	}{{"/tmp", "/tmp", 1}, {"/tmp", "/tmp", 0}, {"/var/log", "/var/log", 1}, {"relative", "", 1},
 		{"/" + strings.Repeat("x", 5000), "", 0}} {
 		counted.Take()
-		if err := terminal.SetCwd(t.Context(), counted, "ana", on.ID, step.cwd); err != nil {
+		if err := terminal.SetCwd(t.Context(), counted, "ana", on.ID, step.cwd, ""); err != nil {
 			t.Fatal(err)
 		}
 		commits := counted.Take().Commit.Trips
@@ -110,7 +110,7 @@ func TestDirectoryWrittenOnChange(t *testing.T) {
 		}
 	}
 	gone := terminal.NewID(on.HostID, rand.Reader)
-	if err := terminal.SetCwd(t.Context(), st, "ana", gone, "/tmp"); err != nil {
+	if err := terminal.SetCwd(t.Context(), st, "ana", gone, "/tmp", ""); err != nil {
 		t.Errorf("of a terminal that is closed: %v", err)
 	}
 }
@@ -124,10 +124,10 @@ func TestDirectorySetOnCurrentTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := terminal.SetCwd(t.Context(), st, "ana", on.ID, "/first"); err != nil {
+	if err := terminal.SetCwd(t.Context(), st, "ana", on.ID, "/first", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := terminal.SetCwd(document.With(t.Context(), docs...), st, "ana", on.ID, "/second"); err != nil {
+	if err := terminal.SetCwd(document.With(t.Context(), docs...), st, "ana", on.ID, "/second", ""); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := terminal.ReadTerminal(t.Context(), st, "ana", on.ID); err != nil || got.Cwd != "/second" {

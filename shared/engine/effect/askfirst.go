@@ -71,6 +71,13 @@ func askAnew(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string, a
 		if err != nil || over || approval.CheckCaps(tx, u, approval.Effects(tx, t, args)) != nil {
 			return err
 		}
-		return approval.AskAnew(tx, a, t, args, f.Error.Message)
+		in, err, missing := tx.PlaceIn(ctx, t)
+		if missing != nil {
+			return missing
+		}
+		if err != nil {
+			in = a.Place
+		}
+		return approval.AskAnew(tx, a, t, in, args, f.Error.Message)
 	})
 }

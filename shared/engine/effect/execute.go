@@ -110,9 +110,9 @@ func CallTool(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string) 
 	acting, span := ex.TraceTool(acting, ex.Run, ex.State.Action(id))
 	record := carryOut(acting, ex, beat, t, id)
 	beat.Release()
+	forgetPlace(ex, t)
 	err := record(ctx)
 	removeLate(ctx, ex, t)
-	forgetPlace(ex, t)
 	span.EndTool(ex.State.Action(id), err)
 	return err
 }

@@ -52,7 +52,7 @@ func (k *Keeper) Start(ctx context.Context, s Start, out io.Writer) (Result, err
 // request returns the script's input: lines with the directory and the readable paths, and then the command.
 func (s *Start) request(mark string) string {
 	var b strings.Builder
-	b.WriteString(octal(s.Cwd) + "\n")
+	b.WriteString(octal(s.Cwd) + "\n" + octal(s.Real) + "\n")
 	if s.Pin != (Pin{}) {
 		b.WriteString(octal(s.Pin.Name) + "\n" + octal(s.Pin.File) + "\n")
 	}
@@ -117,7 +117,7 @@ func (k *Keeper) check(s Start) error {
 	switch {
 	case s.Terminal != "" && !name.MatchString(s.Terminal):
 		return fmt.Errorf("supervisor: %q cannot be the name of a terminal", s.Terminal)
-	case s.Cwd != "" && !path.IsAbs(s.Cwd) || strings.Contains(s.Cwd, "\x00"):
+	case s.Cwd != "" && !path.IsAbs(s.Cwd) || strings.Contains(s.Cwd+s.Real, "\x00"):
 		return fmt.Errorf("supervisor: %q is not the path of a directory", s.Cwd)
 	case strings.Contains(s.Command, "\x00"):
 		return fmt.Errorf("supervisor: a command cannot contain a NUL")

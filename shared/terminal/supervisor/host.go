@@ -52,6 +52,13 @@ var (
 	ErrProgram = errors.New("the program or the directory is not the pinned one")
 )
 
+// A MovedError means that the command's directory leads to another place than it had to. The command did not begin.
+type MovedError struct {
+	To string // the place, without links
+}
+
+func (m *MovedError) Error() string { return "the command's directory leads elsewhere" }
+
 var refusals = map[string]error{"begun": ErrBegun, "never": ErrNever, "other": ErrOther, "cwd": ErrCwd,
 	"home": ErrHome, "shell": ErrShell, "cut": ErrCut, "lost": ErrLost, "absent": ErrOther, "gone": ErrOther,
 	"ended": ErrEnded, "outside": ErrOutside, "special": ErrSpecial, "missing": ErrMissing, "mounted": ErrMounted,
@@ -291,10 +298,15 @@ func isCut(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
 
 // refusal returns the reason why the keeper began nothing, or nil if end is not a refusal.
 func refusal(end string) error {
-	if why, ok := strings.CutPrefix(end, "refused:"); ok {
-		return refusals[why]
+	why, refused := strings.CutPrefix(end, "refused:")
+	if !refused {
+		return nil
 	}
-	return nil
+	if place, moved := strings.CutPrefix(why, "moved:"); moved {
+		to, err := url.PathUnescape(place)
+		return errors.Join(err, &MovedError{to})
+	}
+	return refusals[why]
 }
 
 // maxEnded is the maximum total length of the names of ended processes, in bytes.
@@ -317,15 +329,13 @@ func result(end string) (Result, error) {
 	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return Result{}, fmt.Errorf("supervisor: the host answered %.40q", end)
 	}
-	var ended []string
-	if len(f) > 6 {
-		names, err := url.PathUnescape(f[6])
-		if err != nil {
-			return Result{}, fmt.Errorf("supervisor: the host answered %.40q", end)
-		}
-		ended = strings.Fields(clip.Prefix(names, maxEnded))
+	f = append(f, "", "") // a journal of an earlier release has neither the names nor the real place
+	names, err1 := url.PathUnescape(f[6])
+	real, err2 := url.PathUnescape(f[7])
+	if err := errors.Join(err1, err2); err != nil {
+		return Result{}, fmt.Errorf("supervisor: the host answered %.40q", end)
 	}
-	return Result{Exit: exit, Ended: ended,
-		Cwd: cwd, TimedOut: f[2] == "limit", Stopped: f[2] == "stopped", Asked: f[2] == "input",
+	return Result{Exit: exit, Ended: strings.Fields(clip.Prefix(names, maxEnded)),
+		Cwd: cwd, Real: real, TimedOut: f[2] == "limit", Stopped: f[2] == "stopped", Asked: f[2] == "input",
 		Hangup: f[2] == "hangup", Took: time.Duration(ms) * time.Millisecond, Left: left, Bytes: size}, nil
 }

@@ -66,6 +66,7 @@ type Start struct {
 	Grammar  shell.Grammar // of the shell that runs it
 	Plain    bool          // a read-only command: it has a clean environment, and its changes do not carry over
 	Cwd      string        // absolute; empty: the home directory
+	Real     string        // where Cwd must lead, without links; empty: anywhere
 	Limit    time.Duration // time limit, after which it is stopped
 	Size     Size
 	Opens    Opens // the files that a Plain command reads
@@ -134,6 +135,7 @@ const firstOpened = 4
 type Result struct {
 	Exit     int           // if a signal ended it: 128 plus the signal's number
 	Cwd      string        // the directory afterwards
+	Real     string        // where Cwd leads, without links; empty: unknown
 	TimedOut bool          // it was ended at its limit
 	Stopped  bool          // it was ended by Stop
 	Asked    bool          // it was ended because it waited for input and no user was attached

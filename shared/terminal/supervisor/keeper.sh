@@ -214,6 +214,9 @@ receive() {
 	read -r cwd
 	decode "$cwd"
 	cwd=$decoded paths='' sed_names='' name='' pin=''
+	read -r real
+	decode "$real"
+	real=$decoded
 	if [ -n "$pinned" ]; then
 		read -r name
 		decode "$name"
@@ -283,6 +286,15 @@ program() {
 # The command begins in that directory, and no link leads it elsewhere any more.
 same_program() {
 	[ -z "$pinned" ] || [ "$(cleanly sh -c "$which_file" "$name" </dev/null)" = "$pin" ] || refuse program
+}
+
+# same_place ends if a link, or another directory in its place, now leads the directory elsewhere than the card showed.
+same_place() {
+	[ -n "$real" ] || return 0
+	there=$(pwd -P)
+	[ "$there" != "$real" ] || return 0
+	encode "$there"
+	refuse "moved:$encoded"
 }
 
 # open_paths opens what the command reads, as descriptors from 4 on. It is where a descriptor leads that is checked, and
@@ -586,6 +598,7 @@ start() {
 	same || refuse other
 	command -v "$grammar" >/dev/null || refuse shell
 	cd -- "${cwd:-$HOME}" 2>/dev/null || refuse cwd
+	same_place
 	same_program
 	open_paths
 	if claimed || ! mkdir "$j" 2>/dev/null; then # this is the claim
@@ -734,12 +747,14 @@ finish() {
 	fi
 	encode "$names"
 	names=$encoded
+	encode "$(cd -- "$after" 2>/dev/null && pwd -P)"
+	real=$encoded
 	encode "$after"
 	if [ -s "$j/cwd" ] && [ -n "$term" ] && [ -z "$plain" ]; then
 		[ -d "$k/terminals/$term" ] || mkdir -p "$k/terminals/$term"
 		mv "$j/env" "$k/terminals/$term/env.$grammar"
 	fi
-	line="$code:$encoded:${how:-exited}:$(((now - began) * 10)):$left:$bytes:$names:."
+	line="$code:$encoded:${how:-exited}:$(((now - began) * 10)):$left:$bytes:$names:$real:."
 	printf '%s\n' "$line" 1<>"$j/exit.new"
 	mv "$j/exit.new" "$j/exit" || printf '%s\n' "$line" >"$j/exit"
 }

@@ -23,6 +23,7 @@ const (
 	CodeNoShell = fault.Code("no_shell")        // the host lacks the shell for which its commands are judged
 	CodeRestart = fault.Code("host_restarted")  // the process died between the preparation and the start of the command
 	CodeNoDir   = fault.Code("no_directory")    // the terminal's directory no longer exists
+	CodeMoved   = fault.Code("directory_moved") // the terminal's directory leads to another place than its card showed
 	CodeAsked   = fault.Code("input_needed")    // it waited for input that no one typed
 	CodeHangup  = fault.Code("connection_lost") // it ended with its connection
 	CodeOutside = fault.Code("link_leads_out")  // the path of a file to print leads to another place than its name says
@@ -145,7 +146,7 @@ func (r *runner) execute(ctx context.Context, c tool.Call, a Args) (Result, erro
 	}
 	res, err := m.Start(ctx, start, out)
 	if err != nil {
-		return Result{}, r.notStarted(ctx, c, a, err)
+		return Result{}, r.notStarted(ctx, m.at, c, a, err)
 	}
 	return r.ended(ctx, c, a, out, res)
 }
@@ -160,15 +161,25 @@ func (r *runner) start(m *machine, c tool.Call, a Args, id string) (supervisor.S
 	if err != nil {
 		return supervisor.Start{}, err
 	}
-	return supervisor.Start{ID: id, Terminal: m.at.ID, Command: line, Grammar: grammar(&m.at.Host),
+	s := supervisor.Start{ID: id, Terminal: m.at.ID, Command: line, Grammar: grammar(&m.at.Host),
 		Plain: plain(c, &j, opens), Cwd: m.at.Cwd, Limit: a.limit(), Opens: opens,
 		Pin:  pin(m, c, a),
-		Size: supervisor.Size{Cols: m.at.Cols, Rows: m.at.Rows}, Handle: c.Handle}, nil
+		Size: supervisor.Size{Cols: m.at.Cols, Rows: m.at.Rows}, Handle: c.Handle}
+	if c.Approved {
+		s.Real = m.at.Real // the card shows it
+	}
+	return s, nil
 }
 
 // notStarted returns the outcome after an error of supervisor.Start. If the error leaves the outcome open, notStarted
 // asks the host.
-func (r *runner) notStarted(ctx context.Context, c tool.Call, a Args, err error) error {
+func (r *runner) notStarted(ctx context.Context, at site, c tool.Call, a Args, err error) error {
+	if to := (*supervisor.MovedError)(nil); errors.As(err, &to) {
+		if err := r.moved(ctx, c, at.Cwd, to.To); err != nil {
+			return err
+		}
+		return asks(a, CodeMoved, "The terminal's directory leads to another place than its card showed. Nothing was run.")
+	}
 	if asked := notOpened(a, err); asked != nil {
 		return asked
 	}
@@ -186,7 +197,7 @@ func (r *runner) notStarted(ctx context.Context, c tool.Call, a Args, err error)
 	case errors.Is(err, supervisor.ErrCut):
 		return tool.Transient(err)
 	case errors.Is(err, supervisor.ErrCwd):
-		if err := r.moved(ctx, c, ""); err != nil {
+		if err := r.moved(ctx, c, "", ""); err != nil {
 			return err
 		}
 		return fault.New(fault.Tool, CodeNoDir,
@@ -204,7 +215,7 @@ func errStopped() error { return fault.New(fault.Policy, CodeStopped, "The comma
 func (r *runner) ended(ctx context.Context, c tool.Call, a Args, out *printed, res supervisor.Result) (Result, error) {
 	result := out.result(res, supervisor.MaxText)
 	if res.Cwd != "" {
-		if err := r.moved(ctx, c, res.Cwd); err != nil {
+		if err := r.moved(ctx, c, res.Cwd, res.Real); err != nil {
 			return Result{}, tool.Ambiguous(err) // the caller asks the host again, and stores the directory then
 		}
 	}
@@ -246,11 +257,11 @@ func programs(names []string) (shown []string) {
 // keepFor is the time limit for storing the directory.
 const keepFor = 10 * time.Second
 
-// moved stores the directory in which the terminal's next command begins.
-func (r *runner) moved(ctx context.Context, c tool.Call, dir string) error {
+// moved stores the directory in which the terminal's next command begins, and where it leads.
+func (r *runner) moved(ctx context.Context, c tool.Call, dir, real string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepFor)
 	defer cancel()
-	return terminal.SetCwd(ctx, r.Store, c.UID, c.Terminal, dir)
+	return terminal.SetCwd(ctx, r.Store, c.UID, c.Terminal, dir, real)
 }
 
 // reconcile asks the host for the outcome of the command. If the command is running, reconcile follows it until the

@@ -88,8 +88,14 @@ func (r *runner) ruling(a Args, at site) (tool.CallPolicy, error) {
 	if out.Mode == tool.RuleAsk && at.Host.Unasked() == terminal.AutoRunReadOnly && slices.Contains(j.Names, "git") {
 		out.Reason = asksOfGit
 	}
+	if out.Mode == tool.RuleAsk && at.Real != "" {
+		out.Reason += bound
+	}
 	return out, nil
 }
+
+// bound says on a card that the directory must be the same when the command begins.
+const bound = " If its directory leads to another place by then, nothing runs and you are asked again."
 
 // asksOfGit is the reason why a git command needs approval on a host where other read-only commands do not.
 const asksOfGit = "This git command waits for your yes: it may print files or change something, and the " +

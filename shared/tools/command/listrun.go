@@ -82,7 +82,7 @@ func (l *listRun) begin(ctx context.Context, i int) error {
 	}
 	res, err := l.m.Start(ctx, start, out)
 	if err != nil {
-		return l.notRun(ctx, i, l.notStarted(ctx, l.call, l.list.args(i), err))
+		return l.notRun(ctx, i, l.notStarted(ctx, l.m.at, l.call, l.list.args(i), err))
 	}
 	return l.ended(ctx, i, out, res)
 }
@@ -106,7 +106,7 @@ func headed(i int, command string) string {
 // single command.
 func (l *listRun) notRun(ctx context.Context, i int, err error) error {
 	switch {
-	case tool.AskedAnew(err) != nil: // all commands before it only looked
+	case tool.AskedAnew(err) != nil && (i == 0 || !l.call.Approved): // all commands before it only looked
 		return tool.AskAnew(l.list, fault.As(err))
 	case i == 0:
 		return err
@@ -114,7 +114,7 @@ func (l *listRun) notRun(ctx context.Context, i int, err error) error {
 		return tool.Ambiguous(err)
 	}
 	why := fault.As(err)
-	l.moved = l.moved && why.Code != CodeNoDir // notStarted has stored the home directory
+	l.moved = l.moved && why.Code != CodeNoDir && why.Code != CodeMoved // notStarted has stored the directory
 	return l.over(ctx, fault.New(why.Class, why.Code, "%s of %d was not started (%s).%s", numbered(i),
 		len(l.list.Commands), strings.ReplaceAll(string(why.Code), "_", " "), l.rest(i)).Because(err))
 }
@@ -124,7 +124,7 @@ func (l *listRun) ended(ctx context.Context, i int, out *printed, res supervisor
 	result := out.result(res, min(supervisor.MaxText, maxListText/len(l.list.Commands)))
 	l.result.Commands[i] = LineResult{Command: l.list.Commands[i].Command, Result: &result}
 	if res.Cwd != "" {
-		l.m.at.Cwd, l.moved = res.Cwd, true
+		l.m.at.Cwd, l.m.at.Real, l.moved = res.Cwd, res.Real, true
 	}
 	early := endedEarly(l.list.args(i), res)
 	switch {
@@ -159,7 +159,7 @@ func (l *listRun) keepDirectory(ctx context.Context) error {
 	if !l.moved {
 		return nil
 	}
-	if err := l.runner.moved(ctx, l.call, l.m.at.Cwd); err != nil {
+	if err := l.runner.moved(ctx, l.call, l.m.at.Cwd, l.m.at.Real); err != nil {
 		return tool.Ambiguous(err) // the host is asked again, and the directory is stored then
 	}
 	return nil

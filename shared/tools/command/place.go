@@ -66,7 +66,15 @@ func (at site) place() tool.Place {
 	return tool.Place{Label: "On", Name: at.name(), ID: at.id()}
 }
 
-func (at site) id() string { return hashed(at.hostKey(), at.Cwd) }
+func (at site) id() string {
+	if at.throughLink() {
+		return hashed(at.hostKey(), at.Cwd, at.Real)
+	}
+	return hashed(at.hostKey(), at.Cwd)
+}
+
+// throughLink reports whether the directory is known to be another one than its path says.
+func (at site) throughLink() bool { return at.Real != "" && at.Real != at.Cwd }
 
 // lasting returns a name of the directory that does not change: the home directory has an empty name before and after
 // its path is known.
@@ -122,7 +130,11 @@ func (at site) name() string {
 	if at.Cwd == "" {
 		return name + " in the home directory"
 	}
-	return name + " in " + at.Cwd
+	name += " in " + at.Cwd
+	if at.throughLink() {
+		name += ", which leads to " + at.Real
+	}
+	return name
 }
 
 // login describes a host: ana@web (web.example.com). A host with a certificate is shown with the authorities that may
