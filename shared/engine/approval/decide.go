@@ -153,8 +153,8 @@ func restartCall(tx *unit.Tx, old *run.Action, t *tool.Tool, in tool.Place) erro
 	return ask(tx, call, t, "You asked to try this again. It may already have been done; please check first.")
 }
 
-// AskAnew proposes another call, with the place where it acts now, and requests approval. The call replaces one that did
-// not run because its card was out of date.
+// AskAnew proposes another call, with the place where it acts now, and requests approval. The call replaces one that
+// did not run because its card was out of date.
 func AskAnew(tx *unit.Tx, old *run.Action, t *tool.Tool, in tool.Place, args json.RawMessage, reason string) error {
 	call := old.ProposedCall
 	call.Args, call.Place = args, in

@@ -178,7 +178,8 @@ func (r *runner) notStarted(ctx context.Context, at site, c tool.Call, a Args, e
 		if err := r.moved(ctx, c, at.Cwd, to.To); err != nil {
 			return err
 		}
-		return asks(a, CodeMoved, "The terminal's directory leads to another place than its card showed. Nothing was run.")
+		return asks(a, CodeMoved, "The terminal's directory leads to another place than its card showed. Nothing was "+
+			"run.")
 	}
 	if asked := notOpened(a, err); asked != nil {
 		return asked
