@@ -304,6 +304,18 @@ func TestGateways(t *testing.T) {
 			`,"usageMetadata":{"totalTokenCount":3.0}}` + "\n\n",
 		"unspecified reasons": "data: {\"promptFeedback\":{\"blockReason\":\"BLOCKED_REASON_UNSPECIFIED\"}}\n\n" +
 			chunk(0, "First ", unspecified) + "\n\n" + last + "\n\n" + chunk(0, "", unspecified) + "\n\n",
+		"names in snake case": strings.ReplaceAll(first+"\n\n"+last, "finishReason", "finish_reason") + "\n\n" +
+			"data: {\"usage_metadata\":{\"total_token_count\":3}}\n\n",
+		"numbers in strings": "data: {\"usageMetadata\":{\"totalTokenCount\":\"12\"}}\n\n" +
+			strings.ReplaceAll(first+"\n\n"+last, `"index":0`, `"index":"0"`) + "\n\n",
+		"a reason as a number": first + "\n\n" + chunk(0, "done.", `,"finishReason":1`) + "\n\n",
+		"other members in other forms": "data: {\"createTime\":\"today\",\"responseId\":7}\n\n" + first + "\n\n" +
+			chunk(0, "done.", stop+`,"safetyRatings":[{"category":1}],"citationMetadata":[],"avgLogprobs":"NaN"`) +
+			"\n\n",
+		"a response in a response": "data: {\"response\":" + plain(first) + ",\"traceId\":\"x\"}\n\n" +
+			"data: {\"response\":" + plain(last) + "}\n\n",
+		"a part outside a list": strings.NewReplacer("[{\"text", "{\"text", "}]},\"i", "}},\"i").Replace(first) + "\n\n" +
+			last + "\n\n",
 		"a reason with a prefix":           first + "\n\n" + chunk(0, "done.", reason("FINISH_REASON_STOP")) + "\n\n",
 		"a reason of another model's form": first + "\n\n" + chunk(0, "done.", reason("end_turn")) + "\n\n",
 		"an empty error, and stop in small letters": first + "\n\ndata: {\"error\":{}}\n\n" +
@@ -336,6 +348,9 @@ func TestErrorsOfGateways(t *testing.T) {
 			"an element":          "[" + said + ",\n{\"error\":" + of + "}]",
 			"the only element":    "[{\"error\":" + of + "}]",
 			"an array that ended": "[" + said + ",",
+			"behind the events":   "data: " + said + "\n\n{\n  \"error\": " + of + "\n}\n",
+			"a list behind them":  "data: " + said + "\n\n[{\"error\":" + of + "}]",
+			"words behind them":   "data: " + said + "\n\nupstream connect error: secret",
 		} {
 			shown := ""
 			r := newRig(t, answering(fakegemini.Turn{Body: body}), nil)
@@ -490,4 +505,22 @@ func TestAnswerWithFileAlone(t *testing.T) {
 			t.Errorf("%+v %v; want reply.Correction with “an image or another file alone”", reply, err)
 		}
 	})
+}
+
+// TestArgumentsInString reads the arguments of a call that a gateway sends as JSON in a string. Beside it, a part stays
+// as the service wrote it.
+func TestArgumentsInString(t *testing.T) {
+	const signed = `{"text":"I look.", "thoughtSignature" : "YWJj"}`
+	for args, want := range map[string]string{`"{\"city\":\"x\"}"`: `{"city":"x"}`, `""`: `{}`} {
+		body := `{"candidates":[{"content":{"parts":[` + signed + `,{"functionCall":{"name":"weather","args":` + args +
+			`}}],"role":"model"},"finishReason":"STOP"}]}`
+		modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
+			reply, _, err := ask(newRig(t, answering(fakegemini.Turn{Body: body}), nil), t.Context(),
+				model.Request{Contents: hello, Tools: []tool.Spec{weather}})
+			if err != nil || len(reply.Calls) != 1 || string(reply.Calls[0].Args) != want ||
+				!strings.Contains(string(reply.Content), signed) {
+				t.Errorf("%s: %+v, %v; want the arguments %s, and %s in the content", args, reply, err, want, signed)
+			}
+		})
+	}
 }

@@ -135,6 +135,7 @@ func (a *answer) correction() string {
 var foreign = map[genai.FinishReason]genai.FinishReason{
 	"END_TURN": genai.FinishReasonStop, "STOP_SEQUENCE": genai.FinishReasonStop, "TOOL_CALLS": genai.FinishReasonStop,
 	"FUNCTION_CALL": genai.FinishReasonStop, "TOOL_USE": genai.FinishReasonStop, "COMPLETE": genai.FinishReasonStop,
+	"TOOL_CALL": genai.FinishReasonStop, "COMPLETED": genai.FinishReasonStop,
 	"LENGTH": genai.FinishReasonMaxTokens, "MAX_OUTPUT_TOKENS": genai.FinishReasonMaxTokens,
 	"CONTENT_FILTER": genai.FinishReasonSafety, "UNSPECIFIED": "",
 }
@@ -265,8 +266,10 @@ func (a *answer) read(body []byte) error {
 		}
 		chunks = nil
 		for _, one := range list {
-			chunks = append(chunks, one)
+			chunks = append(chunks, tidy(one))
 		}
+	} else {
+		chunks = [][]byte{tidy(body)}
 	}
 	var text strings.Builder
 	for _, chunk := range chunks {

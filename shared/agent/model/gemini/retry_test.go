@@ -172,7 +172,7 @@ func TestRetryAfterText(t *testing.T) {
 		{"an error with data:", fakegemini.Turn{Body: chunk +
 			`data: {"error":{"code":499,"message":"secret","status":"CANCELLED"}}` + "\n\n"}, model.CodeOverloaded},
 		{"the end without a reason", fakegemini.Turn{Body: chunk}, model.CodeCut},
-		{"a page", fakegemini.Turn{Body: chunk + "<html>secret"}, model.CodeUnreadable},
+		{"a page", fakegemini.Turn{Body: chunk + "<html>secret"}, model.CodeOverloaded},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := failing(c.turn)

@@ -15,24 +15,26 @@ import (
 // line. It accepts what the WHATWG grammar permits and gateways send: comments, other fields, several lines of data, a
 // byte order mark, and each kind of line end. The final [DONE] becomes an object. Data that is not an object, such as a
 // ping, is left out. A body of JSON becomes an event for each value: an array (Gemini sends it without alt=sse), one
-// whole answer, or an error. From the first line that is not part of such a stream, such as a page, the body passes
-// through unchanged.
+// whole answer, or an error, also behind events. Other text behind an event becomes an error. A body without an event,
+// such as a page, passes through unchanged.
 type eventStream struct {
 	io.Closer
 	in      *bufio.Reader
-	begun   bool              // the first line has been read
-	raw     bool              // the rest is not a stream of events
-	values  *jsontext.Decoder // reads the body if it is JSON
-	rest    *io.LimitedReader // what values reads after the first line
-	cr      bool              // the last line ended with CR; a LF may follow
-	name    string            // of the current event; may be empty
-	data    [][]byte          // data of the current event
-	out     bytes.Buffer      // not yet read by the caller
-	pending error             // returned to the caller after out
+	begun   bool                // the first line has been read
+	raw     bool                // the rest is not a stream of events
+	values  *jsontext.Decoder   // reads the body if it is JSON
+	rest    *io.LimitedReader   // what values reads after the first line
+	cr      bool                // the last line ended with CR; a LF may follow
+	name    string              // of the current event; may be empty
+	data    [][]byte            // data of the current event
+	sent    bool                // an event was written
+	out     bytes.Buffer        // not yet read by the caller
+	pending error               // returned to the caller after out
+	tidy    func([]byte) []byte // applied to the data of each event
 }
 
 func newEventStream(body io.ReadCloser) *eventStream {
-	return &eventStream{Closer: body, in: bufio.NewReader(body)}
+	return &eventStream{Closer: body, in: bufio.NewReader(body), tidy: bytes.Clone}
 }
 
 func (s *eventStream) Read(p []byte) (int, error) {
@@ -58,8 +60,7 @@ func (s *eventStream) step() {
 	if !s.begun {
 		line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")))
 		if s.begun = len(line) > 0; s.begun && (line[0] == '[' || line[0] == '{') {
-			s.rest = &io.LimitedReader{R: s.in, N: MaxBody}
-			s.values = jsontext.NewDecoder(io.MultiReader(bytes.NewReader(line), strings.NewReader("\n"), s.rest))
+			s.json(line)
 			return
 		}
 	}
@@ -76,6 +77,13 @@ func (s *eventStream) step() {
 		s.data = [][]byte{line}
 	case name == "" && line[0] != ':' && len(s.data) > 0: // JSON in several lines, and only the first is marked as data
 		s.data = append(s.data, line)
+	case name == "" && (line[0] == '{' || line[0] == '['): // an error behind the events
+		s.json(line)
+		return
+	case name == "" && line[0] != ':' && s.sent: // words of a proxy: the service did not end the stream
+		s.write([]byte(errorEvent))
+		s.pending = io.EOF
+		return
 	case name == "" && line[0] != ':': // not a line of such a stream
 		s.dispatch()
 		s.raw = true
@@ -88,6 +96,12 @@ func (s *eventStream) step() {
 		s.dispatch() // some services omit the last blank line
 	}
 	s.pending = err
+}
+
+// json reads the rest of the body as JSON, from the line on.
+func (s *eventStream) json(line []byte) {
+	s.rest = &io.LimitedReader{R: s.in, N: MaxBody}
+	s.values = jsontext.NewDecoder(io.MultiReader(bytes.NewReader(line), strings.NewReader("\n"), s.rest))
 }
 
 // value reads one value of a body of JSON: an element of an array, or a whole value. An array that is cut off ends in
@@ -135,8 +149,9 @@ func (s *eventStream) dispatch() {
 }
 
 func (s *eventStream) write(data []byte) {
+	s.sent = true
 	s.out.WriteString("data: ")
-	s.out.Write(data)
+	s.out.Write(s.tidy(data))
 	s.out.WriteString("\n\n")
 }
 

@@ -29,7 +29,9 @@ func TestEventStream(t *testing.T) {
 			"data: {\"a\": 1}\n\ndata: {\"b\":2}\n\n"},
 		"lines of JSON":        {"{\"a\":1}\n{\"b\":2}", "data: {\"a\":1}\n\ndata: {\"b\":2}\n\n"},
 		"nearly JSON":          {"[{\"a\":1},oops]", "data: {\"a\":1}\n\ndata: {\n\n"},
-		"an error behind data": {"data: {1:1}\n\n{\"error\":{}}", "data: {1:1}\n\n{\"error\":{}}"},
+		"an error behind data": {"data: {1:1}\n\n{\"error\":{}}", "data: {1:1}\n\ndata: {\"error\":{}}\n\n"},
+		"a list behind data":   {"data: {1:1}\n\n[{\"error\":{}}]", "data: {1:1}\n\ndata: {\"error\":{}}\n\n"},
+		"words behind data":    {"data: {1:1}\n\nupstream reset", "data: {1:1}\n\ndata: {\"error\":{\"code\":500}}\n\n"},
 		"nothing":              {"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
