@@ -151,7 +151,7 @@ func (f fields) into(s *Server) {
 	}
 	s.Env = texts(f.Command.Env, f.Environment, f.Envs, f.Env)
 	s.Dir = string(cmp.Or(f.Dir, f.WorkingDir))
-	s.Type = transportOf(string(cmp.Or(f.Type, f.Transport.Type, f.TransportType)), s.Command != "")
+	s.Type = transportOf(string(cmp.Or(f.Type, f.Transport.Type, f.TransportType)), s.Command != "", s.URL != "")
 	s.ReadOnly, s.Only, s.Deny, s.Approval, s.Named = f.ReadOnly, f.Only, f.Deny, f.Approval, f.Named
 }
 
@@ -170,8 +170,9 @@ func (f fields) bearer() map[string]text {
 	return all
 }
 
-// transportOf returns the transport that a client's word stands for.
-func transportOf(word string, program bool) string {
+// transportOf returns the transport that a client's word stands for. A word such as npm, uvx or docker says how a
+// program was installed.
+func transportOf(word string, program, address bool) string {
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "", "+", "", " ", "").Replace(word)) {
 	case "":
 		if program {
@@ -181,6 +182,9 @@ func transportOf(word string, program bool) string {
 	case "http", "https", "streamable", "streamablehttp", "httpstream", "remote", "url", "sse", "httpsse":
 		return HTTP
 	case "stdio", "local", "command":
+		return Stdio
+	}
+	if program && !address && strings.Trim(word, letters) == "" {
 		return Stdio
 	}
 	return word

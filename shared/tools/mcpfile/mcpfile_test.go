@@ -21,7 +21,7 @@ const whole = `{"mcpServers": {
 	"plain": {"url": "http://127.0.0.1:8931/mcp"}}}`
 
 func variables(name string) string {
-	return map[string]string{"TICKETS": "t", "B": "b", "MY_PAT": "p", "HOME": "/home/ana"}[name]
+	return map[string]string{"TICKETS": "t", "B": "b", "MY_PAT": "p", "302AI_API_KEY": "p", "HOME": "/home/ana"}[name]
 }
 
 // TestReadWithoutServers reads files as clients write them before their user adds a server.
@@ -94,6 +94,9 @@ func TestClientsForms(t *testing.T) {
 			with(bearer, func(s *mcpfile.Server) { s.Only = []string{"x"} })},
 		"Mastra": {`{"a":{"url":"https://mcp.example.com/mcp","requestInit":
 			{"headers":{"Authorization":"Bearer ${MY_PAT}"}}}}`, bearer},
+		"MCPM": {`{"mcpServers":{"a":{"type":"npm","command":"npx","args":["-y","server"],"env":
+			{"302AI_API_KEY":"${302AI_API_KEY}"},"description":"Run with npx","recommended":true}}}`,
+			with(program, func(s *mcpfile.Server) { s.Env = map[string]string{"302AI_API_KEY": "p"} })},
 		"one line": {`{"mcpServers":{"a":{"command":"npx -y  server"}}}`, program},
 		"a path with spaces": {`{"mcpServers":{"a":{"command":"/opt/My App/run"}}}`,
 			mcpfile.Server{Type: mcpfile.Stdio, Command: "/opt/My App/run"}},

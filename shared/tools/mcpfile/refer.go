@@ -13,8 +13,8 @@ import (
 
 // reference matches a reference to a variable in the forms of all clients: ${NAME}, ${NAME:-default}, ${env:NAME},
 // ${input:id}, ${{ secrets.NAME }}, {env:NAME}, $NAME.
-var reference = lazyregexp.New(`\$\{(?:env:|input:)?([A-Za-z_][A-Za-z0-9_.-]*?|/)(:-[^}]*)?\}` +
-	`|\$\{\{ *secrets\.([A-Za-z_][A-Za-z0-9_]*) *\}\}|\{env:([A-Za-z_][A-Za-z0-9_]*)\}|\$([A-Z][A-Z0-9_]*)`)
+var reference = lazyregexp.New(`\$\{(?:env:|input:)?([A-Za-z0-9_][A-Za-z0-9_.-]*?|/)(:-[^}]*)?\}` +
+	`|\$\{\{ *secrets\.([A-Za-z0-9_]+) *\}\}|\{env:([A-Za-z0-9_]+)\}|\$([A-Z][A-Z0-9_]*)`)
 
 // Where $NAME counts as a reference. A program may use the same form for a variable of its own.
 const (
