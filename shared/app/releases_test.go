@@ -34,6 +34,7 @@ const (
 	this     release = "this"
 	later    release = "later"    // adds a member to each document of a run, and to each event
 	unsigned release = "unsigned" // a release before decisions were signed
+	built    release = "built"    // from the commit of the flag -earlier
 )
 
 // beRelease is the variable that makes this program a process of a release instead of a test. It has the settings.
@@ -141,35 +142,57 @@ func (w *releases) with(t testing.TB) *releases {
 	return &releases{t: t, cloud: w.cloud, settings: w.settings}
 }
 
-// as starts a process of the release, lets the user do something there, and ends the process.
-func (w *releases) as(of release, do func(*testkit.Deployment)) {
+// process is a running process of a release.
+type process struct {
+	*testkit.Deployment
+	cmd   *exec.Cmd
+	in    io.Closer // closing it ends the process
+	ended <-chan struct{}
+	logs  bytes.Buffer
+}
+
+// start starts a process of the release.
+func (w *releases) start(of release) *process {
 	w.t.Helper()
-	settings := maps.Clone(w.settings)
+	settings, program := maps.Clone(w.settings), os.Args[0]
 	settings["RELEASE_KIND"] = string(of)
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), beRelease+"="+string(encoded(settings)))
-	var logs bytes.Buffer
-	cmd.Stderr = &logs
-	in, err := cmd.StdinPipe()
+	var err error
+	if of == built {
+		if program, err = buildEarlier(); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	p := &process{cmd: exec.Command(program)}
+	p.cmd.Env = append(os.Environ(), beRelease+"="+string(encoded(settings)))
+	p.cmd.Stderr = &p.logs
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		w.t.Fatal(err)
+	}
+	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	ended, err := child.Start(cmd)
-	if err != nil {
+	if p.ended, err = child.Start(p.cmd); err != nil {
 		w.t.Fatal(err)
 	}
 	url, err := bufio.NewReader(out).ReadString('\n')
-	if err == nil {
-		do(&testkit.Deployment{Cloud: w.cloud, Base: strings.TrimSpace(url), Logs: &testkit.Log{}})
-		err = in.Close()
+	if err != nil {
+		<-p.ended
+		w.t.Fatalf("the process of %s release did not start: %v\n%s", of, err, p.logs.Bytes())
 	}
-	<-ended
-	if code := cmd.ProcessState.ExitCode(); err != nil || code != 0 {
-		w.t.Fatalf("the process of %s release ended with %d: %v\n%s", of, code, err, logs.Bytes())
+	p.Deployment = &testkit.Deployment{Cloud: w.cloud, Base: strings.TrimSpace(url), Logs: &testkit.Log{}}
+	return p
+}
+
+// as starts a process of the release, lets the user do something there, and ends the process.
+func (w *releases) as(of release, do func(*testkit.Deployment)) {
+	w.t.Helper()
+	p := w.start(of)
+	do(p.Deployment)
+	err := p.in.Close()
+	<-p.ended
+	if code := p.cmd.ProcessState.ExitCode(); err != nil || code != 0 {
+		w.t.Fatalf("the process of %s release ended with %d: %v\n%s", of, code, err, p.logs.Bytes())
 	}
 	w.kept()
 }
@@ -254,13 +277,16 @@ func TestRunAcrossReleases(t *testing.T) {
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		w := newReleases(t, settings...)
 		w.cloud.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "ten", "ten")))
-		for _, c := range []struct {
+		type across struct {
 			begins, decides, ends release
 			again                 bool // the user is asked again
-		}{
-			{later, this, later, false}, {this, later, this, false}, {this, unsigned, this, true},
-			{unsigned, this, unsigned, false},
-		} {
+		}
+		all := []across{{later, this, later, false}, {this, later, this, false}, {this, unsigned, this, true},
+			{unsigned, this, unsigned, false}}
+		if *earlierCommit != "" { // first: an earlier release cannot use an account that a later one has linked
+			all = append([]across{{built, this, built, false}, {this, built, this, false}}, all...)
+		}
+		for _, c := range all {
 			signs := len(settings) == 0 // with Firestore, a key of Cloud KMS would have to sign
 			if (c.begins == unsigned || c.decides == unsigned) && !signs {
 				continue

@@ -19,21 +19,23 @@ import (
 // away.
 const beforeMend = "testdata/before-mend.json"
 
-// load stores the documents of a file. Times are {"time": …}.
+// load stores the documents of a file.
 func (w *proved) load(file string) {
 	w.t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var docs []struct {
-		Path   string
-		Fields map[string]json.RawMessage
-		Data   json.RawMessage
-	}
+	var docs []stored
 	if err := json.Unmarshal(text, &docs); err != nil {
 		w.t.Fatal(err)
 	}
+	w.store(docs)
+}
+
+// store stores documents of a file.
+func (w *proved) store(docs []stored) {
+	w.t.Helper()
 	var writes []store.Write
 	for _, d := range docs {
 		fields := map[string]any{}

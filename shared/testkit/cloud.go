@@ -45,6 +45,7 @@ type Cloud struct {
 
 	server *http.Server
 	mux    *http.ServeMux
+	now    func() time.Time
 
 	mu     sync.Mutex
 	model  fakegemini.ModelFunc
@@ -55,8 +56,11 @@ type Cloud struct {
 var key = sync.OnceValues(issuer.NewKey)
 
 // NewCloud starts the servers on a free port of this machine. Until SetModel is called, the model says "Hello.".
-func NewCloud() (*Cloud, error) {
-	c := &Cloud{mux: http.NewServeMux(), scopes: map[string][]string{}, model: Says("Hello.")}
+func NewCloud() (*Cloud, error) { return NewCloudAt(time.Now) }
+
+// NewCloudAt is NewCloud with a clock, for a Countersign with the same clock.
+func NewCloudAt(now func() time.Time) (*Cloud, error) {
+	c := &Cloud{mux: http.NewServeMux(), now: now, scopes: map[string][]string{}, model: Says("Hello.")}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -76,19 +80,20 @@ func (c *Cloud) open() error {
 	if err != nil {
 		return err
 	}
-	if c.Issuer, err = issuer.New(c.URL+"/issuer", k, time.Now); err != nil {
+	if c.Issuer, err = issuer.New(c.URL+"/issuer", k, c.now); err != nil {
 		return err
 	}
 	c.OAuth = fakegoogle.NewOAuth(fakegoogle.OAuthOptions{Issuer: c.Issuer, Scopes: c.scopesOf,
-		Client: fakeoauth.Client{ClientID: clientID, ClientSecret: clientSecret, Key: []byte("a key of the cloud")}})
-	c.Google, err = fakegoogle.New(fakegoogle.Options{User: c.OAuth.User, Fault: c.faultOf})
+		Client: fakeoauth.Client{ClientID: clientID, ClientSecret: clientSecret, Key: []byte("a key of the cloud"),
+			Now: c.now}})
+	c.Google, err = fakegoogle.New(fakegoogle.Options{User: c.OAuth.User, Fault: c.faultOf, Now: c.now})
 	if err != nil {
 		return err
 	}
 	c.GitHubApp = fakegithub.NewOAuth(fakegithub.OAuthOptions{Client: fakeoauth.Client{ClientID: appID,
-		ClientSecret: appSecret, Key: []byte("a key of the cloud")}})
+		ClientSecret: appSecret, Key: []byte("a key of the cloud"), Now: c.now}})
 	c.GitHub = fakegithub.New(fakegithub.Options{User: c.GitHubApp.User, Web: c.URL, API: c.URL + githubAPI,
-		Fault: c.faultOf})
+		Fault: c.faultOf, Now: c.now})
 	c.GitHubApp.Routes(c.mux, "", githubAPI)
 	c.mux.Handle(githubAPI+"/", http.StripPrefix(githubAPI, c.GitHub))
 	c.Gemini = fakegemini.New(c.generate)
