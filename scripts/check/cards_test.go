@@ -14,52 +14,30 @@ import (
 
 // TestCorrected corrects waiting cards, in words (testdata/corrected.mjs). Each wish is executed once.
 func TestCorrected(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.env = []string{"MAX_OPEN_APPROVALS=100", "MAX_APPROVALS_PER_DAY=200"}
-	server.start()
-	browser.Run("testdata/corrected.mjs", server.url, nil)
+	server := inBrowser(t, "corrected.mjs", "MAX_OPEN_APPROVALS=100", "MAX_APPROVALS_PER_DAY=200")
 	if got := server.mailbox(); len(got) != 2 {
-		t.Errorf("the mailbox holds %v", got)
+		t.Errorf("the mailbox has %v; want two mails", got)
 	}
 }
 
 // TestOffline decides while the server cannot be reached (testdata/offline.mjs).
 func TestOffline(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.start()
-	browser.Run("testdata/offline.mjs", server.url, nil)
+	inBrowser(t, "offline.mjs")
 }
 
 // TestExpired has a card expire while pages show it (testdata/expired.mjs).
 func TestExpired(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.env = []string{"APPROVAL_TTL=1m"}
-	server.start()
-	browser.Run("testdata/expired.mjs", server.url, nil)
+	inBrowser(t, "expired.mjs", "APPROVAL_TTL=1m")
 }
 
 // TestTakenBack revokes permissions and undoes effects (testdata/takenback.mjs).
 func TestTakenBack(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.start()
-	browser.Run("testdata/takenback.mjs", server.url, nil)
+	inBrowser(t, "takenback.mjs")
 }
 
 // TestTyped types words into cards that are decided elsewhere (testdata/typed.mjs).
 func TestTyped(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.start()
-	browser.Run("testdata/typed.mjs", server.url, nil)
+	inBrowser(t, "typed.mjs")
 }
 
 // TestPostponed approves calls whose service is too busy (testdata/postponed.mjs).

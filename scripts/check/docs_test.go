@@ -15,11 +15,7 @@ import (
 
 // TestDocs reads the description of the API in Chromium, and tries a request there (testdata/docs.mjs).
 func TestDocs(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.start()
-	browser.Run("testdata/docs.mjs", server.url, nil)
+	inBrowser(t, "docs.mjs")
 }
 
 // TestDocsComponent has the code that the API's page shows for useChat and for AG-UI compiled.

@@ -11,19 +11,13 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-
-	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
 // TestLooks brings about each state of the console, of the widget and of the shop (testdata/looks.mjs), and holds it to
 // what all have to keep, wide in light and dark, and narrow. SCREENSHOT_DIR, when set, gets the pictures, README's too:
 // screenshot*.png.
 func TestLooks(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.start()
-	browser.Run("testdata/looks.mjs", server.url, nil)
+	inBrowser(t, "looks.mjs")
 	dir := os.Getenv("SCREENSHOT_DIR")
 	if dir == "" {
 		return

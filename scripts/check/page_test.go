@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
@@ -14,14 +16,6 @@ import (
 // and looks at the mailbox in the end: everything that was approved was sent, and once. SCREENSHOT_DIR, when set, gets
 // the pictures.
 func TestConsole(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.start()
-	browser.Run("testdata/console.mjs", server.url, func() {
-		server.kill()
-		server.start()
-	})
 	want := map[string]int{
 		"ana@example.com: The demo is at ten": 1, "bob@example.com: Demo, moved": 1,
 		"eve@example.org: This survives":  1,
@@ -30,95 +24,54 @@ func TestConsole(t *testing.T) {
 		"ken@example.org: Lunch is ready": 1, "joe@example.org: This is sent": 1, "lou@example.org: The line is bad": 1,
 		"page11@example.org: This is number 11": 1, "kay@example.org: Keys are enough": 1,
 	}
-	got := server.mailbox()
-	if len(got) != len(want) {
-		t.Errorf("the mailbox holds %v", got)
-	}
-	for mail, times := range want {
-		if got[mail] != times {
-			t.Errorf("%q was sent %d times, want %d", mail, got[mail], times)
-		}
+	if diff := cmp.Diff(want, inBrowser(t, "console.mjs").mailbox()); diff != "" {
+		t.Errorf("mailbox (-want +got):\n%s", diff)
 	}
 }
 
 // TestSignInByRedirect has the console's user sign in at the local issuer by a real redirect (testdata/redirect.mjs).
 func TestSignInByRedirect(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.env = []string{"WEB_CLIENT_ID=countersign-dev"}
-	server.start()
-	browser.Run("testdata/redirect.mjs", server.url, nil)
-	if got := server.mailbox(); len(got) != 1 || got["ana@example.com: This waits"] != 1 {
-		t.Errorf("the mailbox holds %v", got)
+	server := inBrowser(t, "redirect.mjs", "WEB_CLIENT_ID=countersign-dev")
+	if diff := cmp.Diff(map[string]int{"ana@example.com: This waits": 1}, server.mailbox()); diff != "" {
+		t.Errorf("mailbox (-want +got):\n%s", diff)
 	}
 }
 
 // TestPeople has cards fit small screens, and goes by keys, links and tabs (testdata/people.mjs).
 func TestPeople(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.start()
-	browser.Run("testdata/people.mjs", server.url, nil)
+	inBrowser(t, "people.mjs")
 }
 
 // TestTold has people hear on their own devices of what waits, and end the mails about it (testdata/told.mjs).
 func TestTold(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.env = []string{"NOTIFY=mail", "NOTIFY_FROM=countersign@example.com", "SMTP_URL=smtp://127.0.0.1:9"}
-	server.start()
-	browser.Run("testdata/told.mjs", server.url, nil)
+	inBrowser(t, "told.mjs", "NOTIFY=mail", "NOTIFY_FROM=countersign@example.com", "SMTP_URL=smtp://127.0.0.1:9")
 }
 
 // TestDesk does what users do apart from deciding: they link accounts, name conversations, copy and take back
 // (testdata/desk.mjs).
 func TestDesk(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.start()
-	browser.Run("testdata/desk.mjs", server.url, nil)
+	inBrowser(t, "desk.mjs")
 }
 
 // TestReceipts opens a completed action, downloads its receipt, and verifies the receipt in the browser
 // (testdata/receipt.mjs).
 func TestReceipts(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.start()
-	browser.Run("testdata/receipt.mjs", server.url, nil)
+	inBrowser(t, "receipt.mjs")
 }
 
 // TestFiles shows the files of a prompt on the run's page, and saves one (testdata/files.mjs).
 func TestFiles(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.start()
-	browser.Run("testdata/files.mjs", server.url, nil)
+	inBrowser(t, "files.mjs")
 }
 
 // TestAttach adds files to requests by the button, by drop and by paste (testdata/attach.mjs).
 func TestAttach(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.start()
-	browser.Run("testdata/attach.mjs", server.url, nil)
+	inBrowser(t, "attach.mjs")
 }
 
 // TestUpload uploads files that are too large for a request (testdata/upload.mjs).
 func TestUpload(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.env = []string{"MAX_TOKENS_PER_DAY=0"} // files have more than a user's tokens of a day
-	server.start()
-	browser.Run("testdata/upload.mjs", server.url, nil)
+	inBrowser(t, "upload.mjs", "MAX_TOKENS_PER_DAY=0") // files have more than a user's tokens of a day
 }
 
 // TestMemory has an agent note what its user says, and edits, saves and deletes the notes (testdata/memory.mjs). A
@@ -143,9 +96,5 @@ func TestMemory(t *testing.T) {
 
 // TestDecided decides on many cards, and takes decisions back (testdata/decided.mjs).
 func TestDecided(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.start()
-	browser.Run("testdata/decided.mjs", server.url, nil)
+	inBrowser(t, "decided.mjs")
 }

@@ -17,12 +17,5 @@ func TestPlansView(t *testing.T) {
 // TestPlans has the local server's planner plan and carry it out in Chromium (testdata/plansdev.mjs), and kills the
 // server with -9 while the plan waits.
 func TestPlans(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.start()
-	browser.Run("testdata/plansdev.mjs", server.url, func() {
-		server.kill()
-		server.start()
-	})
+	inBrowser(t, "plansdev.mjs")
 }

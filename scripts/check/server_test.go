@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/testkit/await"
+	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
@@ -40,6 +41,19 @@ func newDevServer(t *testing.T, flags ...string) *devServer {
 	s.url = "http://" + s.addr
 	t.Cleanup(s.kill)
 	return s
+}
+
+// inBrowser runs a script of testdata in Chromium on a new server with these settings, in parallel with other tests.
+// The server is killed and restarted when the script asks for it.
+func inBrowser(t *testing.T, script string, env ...string) *devServer {
+	t.Helper()
+	t.Parallel()
+	browser := browsertest.New(t, "axe-core")
+	server := newDevServer(t)
+	server.env = env
+	server.start()
+	browser.Run("testdata/"+script, server.url, server.restart)
+	return server
 }
 
 // programs is the folder of what the tests build; TestMain makes it, and removes it.
@@ -81,6 +95,13 @@ func (s *devServer) start() {
 		res, err := http.Get(s.url + "/health")
 		return err == nil && res.Body.Close() == nil
 	})
+}
+
+// restart kills the server and starts it again.
+func (s *devServer) restart() {
+	s.t.Helper()
+	s.kill()
+	s.start()
 }
 
 // tell logs what the server has printed, if the test has failed.

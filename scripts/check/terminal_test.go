@@ -21,14 +21,7 @@ func TestTerminalView(t *testing.T) {
 // TestTerminal uses terminals in Chromium as a newcomer would, on the demo host (testdata/demohost.mjs), and kills the
 // server with -9 while a command waits.
 func TestTerminal(t *testing.T) {
-	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
-	server := newDevServer(t)
-	server.start()
-	browser.Run("testdata/demohost.mjs", server.url, func() {
-		server.kill()
-		server.start()
-	})
+	inBrowser(t, "demohost.mjs")
 }
 
 // TestTerminalOnSSHD uses a host of one's own in Chromium (testdata/sshd.mjs), on OpenSSH's server, and kills ours with
