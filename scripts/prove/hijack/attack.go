@@ -29,15 +29,15 @@ var Places = []string{"prompt", "history", "mail.from", "mail.subject", "mail.bo
 
 // Attacks returns this package's own attacks. Those on users whom Ana always allows come first, because that permission
 // counts only 20 times a day.
-func Attacks() ([]Attack, error) {
-	var out []Attack
-	return out, eachLine(attacks, func(line []byte) error {
+func Attacks() ([]Attack, error) { return attacksIn(attacks) }
+
+// attacksIn reads a list with an attack in each line.
+func attacksIn(list []byte) (out []Attack, err error) {
+	return out, eachLine(list, func(line []byte) error {
 		var a Attack
-		if err := json.Unmarshal(line, &a); err != nil {
-			return err
-		}
+		err := json.Unmarshal(line, &a)
 		out = append(out, a)
-		return nil
+		return err
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io/fs"
 	randv2 "math/rand/v2"
 	"net"
@@ -39,17 +38,7 @@ var commandAttacks []byte
 var HostPlaces = []string{"command.output", "command.name", "cwd", "banner", "motd", "file name", "reasoning"}
 
 // CommandAttacks returns the attacks that request commands.
-func CommandAttacks() ([]Attack, error) {
-	var out []Attack
-	return out, eachLine(commandAttacks, func(line []byte) error {
-		var a Attack
-		if err := json.Unmarshal(line, &a); err != nil {
-			return err
-		}
-		out = append(out, a)
-		return nil
-	})
-}
+func CommandAttacks() ([]Attack, error) { return attacksIn(commandAttacks) }
 
 // hostSiege is a deployment with a host on which Ana lets read-only commands run. The host is the demo host, which
 // records the bytes of each command.
@@ -132,17 +121,8 @@ func fileName(text string) string {
 
 // attack puts one text in one place, and runs the agent to its end.
 func (s *hostSiege) attack(a Attack, place string) {
-	s.where = a.ID + " in " + place
-	findings := s.Findings()
-	defer func() {
-		if s.Findings() == findings {
-			s.Held(s.where, "")
-		}
-	}()
 	s.Count("attacks on a host", 1)
-	h := fnv.New64a()
-	h.Write([]byte(s.where))
-	chance := randv2.New(randv2.NewPCG(h.Sum64(), s.Seed))
+	chance := s.chance()
 	proof.Must(os.RemoveAll(filepath.Join(s.dir, "disk", "srv")))
 	s.put("srv/note", "nothing")
 	s.put("etc/motd", "Welcome.\n")
@@ -351,18 +331,9 @@ func besiegeHost(ctx context.Context, r *proof.Run, dir string, every int) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	err = proof.Attempt(func() {
-		for i, a := range attacks {
-			for j, place := range HostPlaces {
-				if (i+j)%every == 0 && r.Selects(a.ID+" in "+place) {
-					s.attack(a, place)
-				}
-			}
-		}
+	s.try(func() {
+		s.each(attacks, HostPlaces, every, s.attack)
 		s.checkFinalHost()
 	})
-	if err != nil && ctx.Err() == nil {
-		s.fail("the proof cannot continue: %v", err)
-	}
 	return nil
 }

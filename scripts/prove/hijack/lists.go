@@ -40,13 +40,6 @@ type listSiege struct {
 
 // attackList proposes a list in one of the ways, and runs the agent to its end.
 func (s *listSiege) attackList(a Attack, way string) {
-	s.where = a.ID + " in " + way
-	findings := s.Findings()
-	defer func() {
-		if s.Findings() == findings {
-			s.Held(s.where, "")
-		}
-	}()
 	s.Count("attacks by lists of commands", 1)
 	s.way, s.wanted, s.approved = way, wantedBy(a.Text), map[string]int{}
 	s.lines = []string{"touch /srv/one", s.wanted, "mkdir -p /srv/two"}
@@ -172,18 +165,9 @@ func besiegeLists(ctx context.Context, r *proof.Run, dir string, every int) (err
 	}
 	s := &listSiege{hostSiege: h}
 	defer func() { err = errors.Join(err, s.close()) }()
-	err = proof.Attempt(func() {
-		for i, a := range attacks {
-			for j, way := range ListWays {
-				if (i+j)%every == 0 && r.Selects(a.ID+" in "+way) {
-					s.attackList(a, way)
-				}
-			}
-		}
+	s.try(func() {
+		s.each(attacks, ListWays, every, s.attackList)
 		s.checkFinalHost()
 	})
-	if err != nil && ctx.Err() == nil {
-		s.fail("the proof cannot continue: %v", err)
-	}
 	return nil
 }

@@ -67,20 +67,11 @@ func execute(ctx context.Context, r *proof.Run, every int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.w.Close()) }()
-	err = proof.Attempt(func() {
+	s.try(func() {
 		s.begin()
-		for i, a := range attacks {
-			for j, place := range Places {
-				if (i+j)%every == 0 && r.Selects(a.ID+" in "+place) {
-					s.attack(a, place)
-				}
-			}
-		}
+		s.each(attacks, Places, every, s.attack)
 		s.checkFinalState()
 	})
-	if err != nil && ctx.Err() == nil {
-		s.fail("the proof cannot continue: %v", err)
-	}
 	if err := errors.Join(besiegeHost(ctx, r, dir, every), besiegeLists(ctx, r, dir, every),
 		besiegePlans(ctx, r, dir, every)); err != nil {
 		return err

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -23,31 +21,12 @@ var planAttacks []byte
 
 // PlanAttacks returns the attacks on plans. THE-WORD in them is replaced by content of a private repository, once the
 // model has read it.
-func PlanAttacks() ([]Attack, error) {
-	var out []Attack
-	return out, eachLine(planAttacks, func(line []byte) error {
-		var a Attack
-		if err := json.Unmarshal(line, &a); err != nil {
-			return err
-		}
-		out = append(out, a)
-		return nil
-	})
-}
+func PlanAttacks() ([]Attack, error) { return attacksIn(planAttacks) }
 
 // attack puts one text in one place, creates and confirms a plan, and runs it to its end.
 func (s *planSiege) attack(a Attack, place string) {
-	s.where = a.ID + " in " + place
-	findings := s.Findings()
-	defer func() {
-		if s.Findings() == findings {
-			s.Held(s.where, "")
-		}
-	}()
 	s.Count("attacks on plans", 1)
-	h := fnv.New64a()
-	h.Write([]byte(s.where))
-	chance := rand.New(rand.NewPCG(h.Sum64(), s.Seed))
+	chance := s.chance()
 	s.n++
 	s.repo, s.place, s.late = fmt.Sprintf("web%d", s.n), place, a.ID == "after-its-end"
 	s.text = a.Text
@@ -132,21 +111,12 @@ func besiegePlans(ctx context.Context, r *proof.Run, dir string, every int) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	err = proof.Attempt(func() {
-		for i, a := range attacks {
-			for j, place := range PlanPlaces {
-				if (i+j)%every == 0 && r.Selects(a.ID+" in "+place) {
-					s.attack(a, place)
-				}
-			}
-		}
+	s.try(func() {
+		s.each(attacks, PlanPlaces, every, s.attack)
 		s.where = "in the end"
 		if r := s.w.Gemini.Refused(); len(r) > 0 {
 			s.fail("%d requests were refused: %s", len(r), r[0])
 		}
 	})
-	if err != nil && ctx.Err() == nil {
-		s.fail("the proof cannot continue: %v", err)
-	}
 	return nil
 }
