@@ -75,6 +75,19 @@ type was struct {
 	Before string `json:"before"`
 }
 
+// changing defines a tool that changes the thing that of returns. d has the properties that other such tools do not
+// share.
+func changing[In, Out any](h *hub, d tool.Def[In, Out], of func(In) there[Out]) *tool.Tool {
+	d.SideEffect = true
+	d.Targets = func(in In) []tool.Target { return of(in).targets() }
+	d.Prepare = func(ctx context.Context, c tool.Call, in In) (string, error) { return before(ctx, h, c, of(in)) }
+	d.Execute = func(ctx context.Context, c tool.Call, in In) (Out, error) { return apply(ctx, h, c, of(in)) }
+	d.Reconcile = func(ctx context.Context, c tool.Call, in In) (tool.Verdict, Out, string, error) {
+		return reconcileChange(ctx, h, c, of(in))
+	}
+	return define(h, d)
+}
+
 // before records the fields that the change touches. If they have changed since the model read them, nothing is done.
 func before[Out any](ctx context.Context, h *hub, c tool.Call, of there[Out]) (string, error) {
 	api, err := h.client(ctx, c)

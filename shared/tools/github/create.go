@@ -159,8 +159,7 @@ func (h *hub) reconcileRepository(ctx context.Context, c tool.Call, in NewReposi
 		return "", Repository{}, "", odd()
 	case r.GetCreatedAt().Before(f.At) || r.GetPrivate() != in.IsPrivate || r.GetDescription() != in.Description:
 		return tool.Unknown, Repository{}, "There is a repository of this name, and it is not as it was to be. " +
-			"Please " +
-			"look at GitHub.", nil
+			"Please look at GitHub.", nil
 	}
 	return tool.Done, repositoryOf(r), "", nil
 }

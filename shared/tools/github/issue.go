@@ -30,14 +30,13 @@ type NewIssue struct {
 }
 
 func (h *hub) createIssue() *tool.Tool {
-	return define(h, tool.Def[NewIssue, Issue]{
+	return marking(h, tool.Def[NewIssue, Issue]{
 		Name: CreateIssue,
 		Description: "Creates one issue in a GitHub repository, in the user's own account. The user sees it in full " +
 			"and approves it first.",
-		SideEffect: true,
-		Refine:     inRepository(map[string]int{"title": MaxTitle, "body": MaxBody}),
-		Normalize:  normalIssue,
-		Targets:    func(in NewIssue) []tool.Target { return reached(in.Owner, in.Repo, in.Assignees) },
+		Refine:    inRepository(map[string]int{"title": MaxTitle, "body": MaxBody}),
+		Normalize: normalIssue,
+		Targets:   func(in NewIssue) []tool.Target { return reached(in.Owner, in.Repo, in.Assignees) },
 		Pinned: func(in NewIssue) any {
 			in.Body, in.Labels, in.Assignees = "", sorted(in.Labels), sorted(in.Assignees)
 			return struct {
@@ -60,13 +59,7 @@ func (h *hub) createIssue() *tool.Tool {
 			return h.inRepositoryBegun(ctx, c, in.Owner, in.Repo)
 		},
 		Execute: h.makeIssue,
-		Reconcile: func(ctx context.Context, c tool.Call, in NewIssue) (tool.Verdict, Issue, string, error) {
-			return reconcileMarked(ctx, h, c, "the issue", findIssue(in))
-		},
-		LookUp: func(ctx context.Context, c tool.Call, in NewIssue) (tool.Verdict, Issue, string, error) {
-			return lookUpMarked(ctx, h, c, "the issue", findIssue(in))
-		},
-	})
+	}, "the issue", findIssue)
 }
 
 func normalIssue(in NewIssue) (NewIssue, error) {
@@ -88,10 +81,7 @@ func normalIssue(in NewIssue) (NewIssue, error) {
 }
 
 func (h *hub) makeIssue(ctx context.Context, c tool.Call, in NewIssue) (Issue, error) {
-	if _, begun := since(c); !begun {
-		return Issue{}, noRecord()
-	}
-	api, err := h.client(ctx, c)
+	api, err := h.clientOfBegun(ctx, c)
 	if err != nil {
 		return Issue{}, err
 	}
@@ -114,24 +104,13 @@ func createdIssue(i *githubapi.Issue) Issue {
 }
 
 func findIssue(in NewIssue) search[Issue] {
-	return func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (found *Issue,
-		err error) {
-		err = walk(func(page int) (bool, int, error) {
-			all, res, err := api.Issues.ListByRepo(ctx, in.Owner, in.Repo, &githubapi.IssueListByRepoOptions{
-				State: "all", Creator: login, Since: since, Sort: "created", Direction: "desc",
-				ListOptions: githubapi.ListOptions{Page: page, PerPage: 100}})
-			if err != nil {
-				return false, 0, err
-			}
-			for _, i := range all {
-				if strings.HasSuffix(i.GetBody(), mark) && i.GetNumber() != 0 && !i.IsPullRequest() {
-					made := createdIssue(i)
-					found = &made
-				}
-			}
-			return found != nil, res.NextPage, nil
-		})
-		return found, err
+	return func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (*Issue, error) {
+		return newestOf(func(page githubapi.ListOptions) ([]*githubapi.Issue, *githubapi.Response, error) {
+			return api.Issues.ListByRepo(ctx, in.Owner, in.Repo, &githubapi.IssueListByRepoOptions{State: "all",
+				Creator: login, Since: since, Sort: "created", Direction: "desc", ListOptions: page})
+		}, func(i *githubapi.Issue) bool {
+			return strings.HasSuffix(i.GetBody(), mark) && i.GetNumber() != 0 && !i.IsPullRequest()
+		}, createdIssue)
 	}
 }
 
@@ -144,12 +123,10 @@ type NewComment struct {
 }
 
 func (h *hub) createComment() *tool.Tool {
-	return define(h, tool.Def[NewComment, Comment]{
+	return marking(h, tool.Def[NewComment, Comment]{
 		Name: CreateComment,
 		Description: "Writes one comment to an issue or a pull request of GitHub, in the user's own account. The " +
-			"user " +
-			"sees it in full and approves it first.",
-		SideEffect: true,
+			"user sees it in full and approves it first.",
 		Refine: func(s *jsonschema.Schema) {
 			inRepository(map[string]int{"issueNumber": maxNumber, "body": MaxBody})(s)
 		},
@@ -173,13 +150,7 @@ func (h *hub) createComment() *tool.Tool {
 		},
 		Prepare: h.beginComment,
 		Execute: h.makeComment,
-		Reconcile: func(ctx context.Context, c tool.Call, in NewComment) (tool.Verdict, Comment, string, error) {
-			return reconcileMarked(ctx, h, c, "the comment", findComment(in))
-		},
-		LookUp: func(ctx context.Context, c tool.Call, in NewComment) (tool.Verdict, Comment, string, error) {
-			return lookUpMarked(ctx, h, c, "the comment", findComment(in))
-		},
-	})
+	}, "the comment", findComment)
 }
 
 func normalComment(in NewComment) (NewComment, error) {
@@ -210,10 +181,7 @@ func (h *hub) beginComment(ctx context.Context, c tool.Call, in NewComment) (str
 }
 
 func (h *hub) makeComment(ctx context.Context, c tool.Call, in NewComment) (Comment, error) {
-	if _, begun := since(c); !begun {
-		return Comment{}, noRecord()
-	}
-	api, err := h.client(ctx, c)
+	api, err := h.clientOfBegun(ctx, c)
 	if err != nil {
 		return Comment{}, err
 	}
@@ -235,23 +203,12 @@ func createdComment(c *githubapi.IssueComment) Comment {
 }
 
 func findComment(in NewComment) search[Comment] {
-	return func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (found *Comment,
-		err error) {
-		err = walk(func(page int) (bool, int, error) {
-			all, res, err := api.Issues.ListComments(ctx, in.Owner, in.Repo, in.IssueNumber,
-				&githubapi.IssueListCommentsOptions{Since: &since,
-					ListOptions: githubapi.ListOptions{Page: page, PerPage: 100}})
-			if err != nil {
-				return false, 0, err
-			}
-			for _, c := range all {
-				if strings.HasSuffix(c.GetBody(), mark) && c.GetID() != 0 && c.GetUser().GetLogin() == login {
-					made := createdComment(c)
-					found = &made
-				}
-			}
-			return found != nil, res.NextPage, nil
-		})
-		return found, err
+	return func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (*Comment, error) {
+		return newestOf(func(page githubapi.ListOptions) ([]*githubapi.IssueComment, *githubapi.Response, error) {
+			return api.Issues.ListComments(ctx, in.Owner, in.Repo, in.IssueNumber,
+				&githubapi.IssueListCommentsOptions{Since: &since, ListOptions: page})
+		}, func(c *githubapi.IssueComment) bool {
+			return strings.HasSuffix(c.GetBody(), mark) && c.GetID() != 0 && c.GetUser().GetLogin() == login
+		}, createdComment)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	githubapi "github.com/google/go-github/v92/github"
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
@@ -27,14 +26,10 @@ type PullRequests struct {
 }
 
 func (h *hub) listPullRequests() *tool.Tool {
-	refine := func(s *jsonschema.Schema) {
-		inRepository(map[string]int{"page": 1000})(s)
-		s.Properties["state"].Enum = []any{"open", "closed", "all"}
-	}
 	return reader(h, ListPullRequests,
 		"Lists pull requests of a GitHub repository without their comments, newest first; null if there is no such "+
 			"repository.",
-		refine, func(in SomePullRequests) error { return repository(in.Owner, in.Repo) },
+		refineList, func(in SomePullRequests) error { return repository(in.Owner, in.Repo) },
 		func(ctx context.Context, api *githubapi.Client, in SomePullRequests) (*PullRequests, error) {
 			all, res, err := api.PullRequests.List(ctx, in.Owner, in.Repo, &githubapi.PullRequestListOptions{
 				State: in.State, ListOptions: githubapi.ListOptions{Page: in.Page, PerPage: perPage}})

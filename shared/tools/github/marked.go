@@ -43,6 +43,14 @@ func since(c tool.Call) (time.Time, bool) {
 	return b.Since, err == nil && !b.Since.IsZero()
 }
 
+// clientOfBegun returns the client of a call with a handle.
+func (h *hub) clientOfBegun(ctx context.Context, c tool.Call) (*githubapi.Client, error) {
+	if _, begun := since(c); !begun {
+		return nil, noRecord()
+	}
+	return h.client(ctx, c)
+}
+
 // inRepositoryBegun prepares a creation in a repository, which must exist.
 func (h *hub) inRepositoryBegun(ctx context.Context, c tool.Call, owner, repo string) (string, error) {
 	api, err := h.client(ctx, c)
@@ -79,6 +87,38 @@ func walk(look func(page int) (found bool, next int, err error)) error {
 // search looks for the thing that the call created: the one with its mark among the user's own things since the call
 // began. Things of strangers do not count, because anyone can copy a mark.
 type search[Out any] func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (*Out, error)
+
+// marking defines a tool that creates a thing with a mark, and that finds the thing by its mark. d has the properties
+// that other such tools do not share.
+func marking[In, Out any](h *hub, d tool.Def[In, Out], thing string, find func(In) search[Out]) *tool.Tool {
+	d.SideEffect = true
+	d.Reconcile = func(ctx context.Context, c tool.Call, in In) (tool.Verdict, Out, string, error) {
+		return reconcileMarked(ctx, h, c, thing, find(in))
+	}
+	d.LookUp = func(ctx context.Context, c tool.Call, in In) (tool.Verdict, Out, string, error) {
+		return lookUpMarked(ctx, h, c, thing, find(in))
+	}
+	return define(h, d)
+}
+
+// newestOf walks the pages of a list, and returns the last thing on the first page that has one of ours.
+func newestOf[T, Out any](list func(githubapi.ListOptions) ([]T, *githubapi.Response, error), ours func(T) bool,
+	made func(T) Out) (found *Out, err error) {
+	err = walk(func(page int) (bool, int, error) {
+		all, res, err := list(githubapi.ListOptions{Page: page, PerPage: 100})
+		if err != nil {
+			return false, 0, err
+		}
+		for _, t := range all {
+			if ours(t) {
+				out := made(t)
+				found = &out
+			}
+		}
+		return found != nil, res.NextPage, nil
+	})
+	return found, err
+}
 
 // reconcileMarked returns the verdict of a search for the mark. GitHub's lists may lag by minutes, so a missing mark
 // proves nothing.

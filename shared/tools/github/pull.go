@@ -96,10 +96,7 @@ func normalPull(in NewPullRequest) (NewPullRequest, error) {
 // openPull opens the pull request. GitHub accepts only one open pull request for a head and base, so a refusal may mean
 // that an earlier try succeeded.
 func (h *hub) openPull(ctx context.Context, c tool.Call, in NewPullRequest) (PullRequest, error) {
-	if _, begun := since(c); !begun {
-		return PullRequest{}, noRecord()
-	}
-	api, err := h.client(ctx, c)
+	api, err := h.clientOfBegun(ctx, c)
 	if err != nil {
 		return PullRequest{}, err
 	}

@@ -167,15 +167,17 @@ type Issues struct {
 	More   bool    `json:"more,omitempty"` // whether there is another page
 }
 
+// refineList bounds the fields that all lists have.
+func refineList(s *jsonschema.Schema) {
+	inRepository(map[string]int{"page": 1000})(s)
+	s.Properties["state"].Enum = []any{"open", "closed", "all"}
+}
+
 func (h *hub) listIssues() *tool.Tool {
-	refine := func(s *jsonschema.Schema) {
-		inRepository(map[string]int{"page": 1000})(s)
-		s.Properties["state"].Enum = []any{"open", "closed", "all"}
-	}
 	return reader(h, ListIssues,
 		"Lists issues of a GitHub repository without their comments, newest first; null if there is no such "+
 			"repository.",
-		refine, func(in SomeIssues) error {
+		refineList, func(in SomeIssues) error {
 			_, err := set("labels", in.Labels, MaxLabels, isLabel)
 			if where := repository(in.Owner, in.Repo); where != nil {
 				return where

@@ -32,11 +32,10 @@ type NewReply struct {
 // replyToReviewComment returns the tool that answers a comment on a line. A grant names the pull request. Its calls
 // choose the comment, because comments are written after the plan.
 func (h *hub) replyToReviewComment() *tool.Tool {
-	return define(h, tool.Def[NewReply, ReviewComment]{
+	return marking(h, tool.Def[NewReply, ReviewComment]{
 		Name: ReplyToReviewComment,
 		Description: "Writes one reply to a comment on a line of a pull request of GitHub, in the user's own " +
 			"account. The user sees it in full and approves it first.",
-		SideEffect: true,
 		Refine: inRepository(map[string]int{"prNumber": maxNumber, "commentId": maxCommentID,
 			"body": MaxBody}),
 		Normalize: normalReply,
@@ -61,13 +60,7 @@ func (h *hub) replyToReviewComment() *tool.Tool {
 		},
 		Prepare: h.beginReply,
 		Execute: h.makeReply,
-		Reconcile: func(ctx context.Context, c tool.Call, in NewReply) (tool.Verdict, ReviewComment, string, error) {
-			return reconcileMarked(ctx, h, c, "the reply", findReply(in))
-		},
-		LookUp: func(ctx context.Context, c tool.Call, in NewReply) (tool.Verdict, ReviewComment, string, error) {
-			return lookUpMarked(ctx, h, c, "the reply", findReply(in))
-		},
-	})
+	}, "the reply", findReply)
 }
 
 func normalReply(in NewReply) (NewReply, error) {
@@ -137,23 +130,13 @@ func createdReply(c *githubapi.PullRequestComment) ReviewComment {
 }
 
 func findReply(in NewReply) search[ReviewComment] {
-	return func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (found *ReviewComment,
-		err error) {
-		err = walk(func(page int) (bool, int, error) {
-			all, res, err := api.PullRequests.ListComments(ctx, in.Owner, in.Repo, in.PRNumber,
-				&githubapi.PullRequestListCommentsOptions{Since: since,
-					ListOptions: githubapi.ListOptions{Page: page, PerPage: 100}})
-			if err != nil {
-				return false, 0, err
-			}
-			for _, c := range all {
-				if strings.HasSuffix(c.GetBody(), mark) && c.GetID() != 0 && c.GetUser().GetLogin() == login {
-					made := createdReply(c)
-					found = &made
-				}
-			}
-			return found != nil, res.NextPage, nil
-		})
-		return found, err
+	return func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (*ReviewComment,
+		error) {
+		return newestOf(func(page githubapi.ListOptions) ([]*githubapi.PullRequestComment, *githubapi.Response, error) {
+			return api.PullRequests.ListComments(ctx, in.Owner, in.Repo, in.PRNumber,
+				&githubapi.PullRequestListCommentsOptions{Since: since, ListOptions: page})
+		}, func(c *githubapi.PullRequestComment) bool {
+			return strings.HasSuffix(c.GetBody(), mark) && c.GetID() != 0 && c.GetUser().GetLogin() == login
+		}, createdReply)
 	}
 }

@@ -180,20 +180,17 @@ func (c change) targets() []tool.Target {
 }
 
 func (h *hub) updateIssue() *tool.Tool {
-	return define(h, tool.Def[ChangedIssue, Issue]{
+	return changing(h, tool.Def[ChangedIssue, Issue]{
 		Name: UpdateIssue,
 		Description: "Changes an issue of GitHub, in the user's own account. The user sees the new values in full " +
-			"and " +
-			"approves them first.",
-		SideEffect: true,
-		Refine:     refineUpdates("issueNumber"),
+			"and approves them first.",
+		Refine: refineUpdates("issueNumber"),
 		Normalize: func(in ChangedIssue) (_ ChangedIssue, err error) {
 			if in.UpdatedAt, err = moment("updatedAt", in.UpdatedAt); err != nil {
 				return in, err
 			}
 			return in, in.change().check()
 		},
-		Targets: func(in ChangedIssue) []tool.Target { return in.change().targets() },
 		Replaces: func(in ChangedIssue) (all []tool.Text) {
 			if in.Updates.Body != nil {
 				all = append(all, bodyOf(in.Owner, in.Repo, "issue", in.IssueNumber))
@@ -210,40 +207,22 @@ func (h *hub) updateIssue() *tool.Tool {
 		Summary: func(in ChangedIssue) string {
 			return fmt.Sprintf("Changed issue #%d of %s/%s.", in.IssueNumber, in.Owner, in.Repo)
 		},
-		Prepare: func(ctx context.Context, c tool.Call, in ChangedIssue) (string, error) {
-			return before(ctx, h, c, issueThere(in.change()))
-		},
-		Execute: func(ctx context.Context, c tool.Call, in ChangedIssue) (Issue, error) {
-			return apply(ctx, h, c, issueThere(in.change()))
-		},
-		Reconcile: func(ctx context.Context, c tool.Call, in ChangedIssue) (tool.Verdict, Issue, string, error) {
-			return reconcileChange(ctx, h, c, issueThere(in.change()))
-		},
-	})
+	}, func(in ChangedIssue) there[Issue] { return issueThere(in.change()) })
 }
 
 func (h *hub) closeIssue() *tool.Tool {
 	of := func(in OneIssue) there[Issue] { return issueThere(closing(in.Owner, in.Repo, in.IssueNumber)) }
-	return define(h, tool.Def[OneIssue, Issue]{
+	return changing(h, tool.Def[OneIssue, Issue]{
 		Name:        CloseIssue,
 		Description: "Closes an issue of GitHub, in the user's own account. The user approves it first.",
-		SideEffect:  true,
 		Refine:      inRepository(map[string]int{"issueNumber": maxNumber}),
 		Normalize:   func(in OneIssue) (OneIssue, error) { return in, repository(in.Owner, in.Repo) },
-		Targets:     func(in OneIssue) []tool.Target { return of(in).targets() },
 		Preview:     func(in OneIssue) tool.Preview { return of(in).preview("Close an issue on GitHub") },
 		Link:        func(_ tool.Place, made Issue) string { return made.URL },
 		Summary: func(in OneIssue) string {
 			return fmt.Sprintf("Closed issue #%d of %s/%s.", in.IssueNumber, in.Owner, in.Repo)
 		},
-		Prepare: func(ctx context.Context, c tool.Call, in OneIssue) (string, error) {
-			return before(ctx, h, c, of(in))
-		},
-		Execute: func(ctx context.Context, c tool.Call, in OneIssue) (Issue, error) { return apply(ctx, h, c, of(in)) },
-		Reconcile: func(ctx context.Context, c tool.Call, in OneIssue) (tool.Verdict, Issue, string, error) {
-			return reconcileChange(ctx, h, c, of(in))
-		},
-	})
+	}, of)
 }
 
 // issueThere reads and changes an issue.

@@ -10,19 +10,17 @@ import (
 )
 
 func (h *hub) updatePullRequest() *tool.Tool {
-	return define(h, tool.Def[ChangedPull, PullRequest]{
+	return changing(h, tool.Def[ChangedPull, PullRequest]{
 		Name: UpdatePullRequest,
 		Description: "Changes a pull request of GitHub, in the user's own account. The user sees the new values in " +
 			"full and approves them first.",
-		SideEffect: true,
-		Refine:     refineUpdates("prNumber"),
+		Refine: refineUpdates("prNumber"),
 		Normalize: func(in ChangedPull) (_ ChangedPull, err error) {
 			if in.UpdatedAt, err = moment("updatedAt", in.UpdatedAt); err != nil {
 				return in, err
 			}
 			return in, in.change().check()
 		},
-		Targets: func(in ChangedPull) []tool.Target { return in.change().targets() },
 		Replaces: func(in ChangedPull) (all []tool.Text) {
 			if in.Updates.Body != nil {
 				all = append(all, bodyOf(in.Owner, in.Repo, "pull request", in.PRNumber))
@@ -38,43 +36,22 @@ func (h *hub) updatePullRequest() *tool.Tool {
 		Summary: func(in ChangedPull) string {
 			return fmt.Sprintf("Changed pull request #%d of %s/%s.", in.PRNumber, in.Owner, in.Repo)
 		},
-		Prepare: func(ctx context.Context, c tool.Call, in ChangedPull) (string, error) {
-			return before(ctx, h, c, pullThere(in.change()))
-		},
-		Execute: func(ctx context.Context, c tool.Call, in ChangedPull) (PullRequest, error) {
-			return apply(ctx, h, c, pullThere(in.change()))
-		},
-		Reconcile: func(ctx context.Context, c tool.Call, in ChangedPull) (tool.Verdict, PullRequest, string, error) {
-			return reconcileChange(ctx, h, c, pullThere(in.change()))
-		},
-	})
+	}, func(in ChangedPull) there[PullRequest] { return pullThere(in.change()) })
 }
 
 func (h *hub) closePullRequest() *tool.Tool {
 	of := func(in OnePullRequest) there[PullRequest] { return pullThere(closing(in.Owner, in.Repo, in.PRNumber)) }
-	return define(h, tool.Def[OnePullRequest, PullRequest]{
+	return changing(h, tool.Def[OnePullRequest, PullRequest]{
 		Name:        ClosePullRequest,
 		Description: "Closes a pull request of GitHub, in the user's own account. The user approves it first.",
-		SideEffect:  true,
 		Refine:      inRepository(map[string]int{"prNumber": maxNumber}),
 		Normalize:   func(in OnePullRequest) (OnePullRequest, error) { return in, repository(in.Owner, in.Repo) },
-		Targets:     func(in OnePullRequest) []tool.Target { return of(in).targets() },
 		Preview:     func(in OnePullRequest) tool.Preview { return of(in).preview("Close a pull request on GitHub") },
 		Link:        func(_ tool.Place, made PullRequest) string { return made.URL },
 		Summary: func(in OnePullRequest) string {
 			return fmt.Sprintf("Closed pull request #%d of %s/%s.", in.PRNumber, in.Owner, in.Repo)
 		},
-		Prepare: func(ctx context.Context, c tool.Call, in OnePullRequest) (string, error) {
-			return before(ctx, h, c, of(in))
-		},
-		Execute: func(ctx context.Context, c tool.Call, in OnePullRequest) (PullRequest, error) {
-			return apply(ctx, h, c, of(in))
-		},
-		Reconcile: func(ctx context.Context, c tool.Call, in OnePullRequest) (tool.Verdict, PullRequest, string,
-			error) {
-			return reconcileChange(ctx, h, c, of(in))
-		},
-	})
+	}, of)
 }
 
 // pullThere reads and changes a pull request.
