@@ -22,6 +22,7 @@ import (
 	storeembedded "github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/await"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
@@ -80,14 +81,7 @@ type processes struct {
 func newProcesses(t *testing.T, bin string, settings map[string]string) *processes {
 	t.Helper()
 	c, err := testkit.NewCloud()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	cleanup.Close(t, c, err)
 	p := &processes{t, bin, c, c.Settings()}
 	p.settings["DATA_DIR"], p.settings["LOG_LEVEL"] = t.TempDir(), "warn"
 	maps.Copy(p.settings, settings)

@@ -24,6 +24,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/child"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
@@ -120,14 +121,7 @@ type releases struct {
 
 func newReleases(t testing.TB, settings ...string) *releases {
 	c, err := testkit.NewCloud()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	cleanup.Close(t, c, err)
 	w := &releases{t: t, cloud: c, settings: c.Settings()}
 	w.settings["DATA_DIR"] = t.TempDir()
 	for _, s := range append(settings, "FIRESTORE_EMULATOR_HOST="+os.Getenv("FIRESTORE_EMULATOR_HOST")) {

@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/memory"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -83,11 +84,7 @@ func heard(m scripted) string {
 func openStore(t *testing.T) store.Store {
 	t.Helper()
 	st, err := embedded.Open(t.TempDir(), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	return st
+	return cleanup.Close(t, st, err)
 }
 
 // TestApprove answers in the process. The question is stored before it is asked, and the decision is what happens.

@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/countersign"
 	"github.com/countersign-run/countersign/shared/countersign/internal/bridge"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -48,13 +49,5 @@ func newServer(t *testing.T, h http.Handler) string {
 func newAgent(t *testing.T, o countersign.Options) *countersign.Agent {
 	t.Helper()
 	a, err := countersign.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return a
+	return cleanup.Close(t, a, err)
 }

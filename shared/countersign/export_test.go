@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/countersign"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 )
 
 // TestExport exports a session and imports it into another agent's store. The model gets the same contents, byte for
@@ -71,10 +72,7 @@ func FuzzImport(f *testing.F) {
 		`{"role":"user","parts":[{"functionResponse":{"name":"f","response":{}}}]}]}`)
 	f.Add("{}")
 	a, err := countersign.New(countersign.Options{Provider: newScript()})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { _ = a.Close() })
+	cleanup.Close(f, a, err)
 	f.Fuzz(func(t *testing.T, file string) {
 		s, err := a.Import(t.Context(), strings.NewReader(file))
 		if err != nil {

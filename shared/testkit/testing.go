@@ -1,6 +1,10 @@
 package testkit
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
+)
 
 // Open is [New] for a test. The deployment ends with the test. If o names no directory, the store is in a temporary
 // one.
@@ -10,13 +14,5 @@ func Open(t testing.TB, o Options) *Deployment {
 		o.Dir = t.TempDir()
 	}
 	d, err := New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
+	return cleanup.Close(t, d, err)
 }

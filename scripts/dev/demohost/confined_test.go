@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/testkit/await"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
@@ -20,15 +21,7 @@ var testNow = time.Date(2026, 3, 14, 15, 9, 0, 0, time.UTC)
 func openTest(t *testing.T) *Host {
 	t.Helper()
 	h, err := Open(Options{Dir: filepath.Join(t.TempDir(), "host"), Now: func() time.Time { return testNow }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return h
+	return cleanup.Close(t, h, err)
 }
 
 // say carries out a command, and returns all that it printed and its exit code.

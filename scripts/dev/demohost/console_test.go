@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/remote"
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 	"github.com/countersign-run/countersign/shared/testkit/await"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
@@ -73,15 +74,7 @@ func (s *served) dial(t testing.TB) supervisor.Conn {
 	c, err := sshd.Connect(&terminal.Host{ID: "demo", UID: "ana", Address: s.addr.IP.String(), Port: s.addr.Port,
 		Username: demohost.User, Auth: terminal.AuthPrivateKey, Version: "v1",
 		HostKeys: []terminal.HostKey{remote.HostKey(s.Key())}}, s.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
+	return cleanup.Close(t, c, err)
 }
 
 // client logs in as an ordinary client does, which asks for more than the product.

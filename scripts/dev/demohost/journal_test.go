@@ -4,20 +4,15 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 )
 
 // TestForgottenClaims checks that the list of begun commands drops exactly those that settle no longer reports.
 func TestForgottenClaims(t *testing.T) {
 	now := testNow
 	h, err := Open(Options{Dir: filepath.Join(t.TempDir(), "host"), Now: func() time.Time { return now }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := h.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	cleanup.Close(t, h, err)
 	stamp := h.stamp(true)
 	for _, id := range []string{"old", "young", "new"} {
 		if err := h.claim(id); err != nil {

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/countersign-run/countersign/shared/accounts/tokenkey"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 )
 
 func TestLocalKeptKey(t *testing.T) {
@@ -166,10 +167,7 @@ func TestCloudKMS(t *testing.T) {
 	go func() { _ = srv.Serve(listener) }()
 	t.Cleanup(srv.Stop)
 	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
+	cleanup.Close(t, conn, err)
 	here := option.WithGRPCConn(conn) // Tink's client has no Close
 	for _, name := range []string{kmsKey, "gcp-kms://" + kmsKey} {
 		c, err := tokenkey.KMS(t.Context(), name, here)

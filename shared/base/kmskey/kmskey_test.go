@@ -9,6 +9,7 @@ import (
 	"cloud.google.com/go/kms/apiv1/kmspb"
 
 	"github.com/countersign-run/countersign/shared/base/kmskey"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/fakekms"
 )
 
@@ -26,15 +27,7 @@ func start(t *testing.T) *fakekms.Service {
 func open(t *testing.T, service *fakekms.Service, version string) *kmskey.Key {
 	t.Helper()
 	key, err := kmskey.Open(t.Context(), version, service.Client()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := key.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return key
+	return cleanup.Close(t, key, err)
 }
 
 func TestSign(t *testing.T) {

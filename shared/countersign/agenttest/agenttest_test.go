@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/countersign/agenttest"
 	"github.com/countersign-run/countersign/shared/countersign/eval"
 	"github.com/countersign-run/countersign/shared/store/embedded"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
@@ -336,10 +337,7 @@ func TestStores(t *testing.T) {
 // it out.
 func TestTwoAgents(t *testing.T) {
 	st, err := embedded.Open(filepath.Join(t.TempDir(), "data"), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
+	cleanup.Close(t, st, err)
 	visited := 0
 	visit := countersign.DefineEffect(countersign.EffectConfig[Place, string]{Name: "visit",
 		Description: "Goes there."},

@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/testkit/await"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 	"github.com/countersign-run/countersign/shared/testkit/mcpservers"
 )
@@ -97,11 +98,7 @@ func script(t *testing.T) *agenttest.Model {
 func open(t *testing.T) store.Store {
 	t.Helper()
 	st, err := embedded.Open(t.TempDir(), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
-	return st
+	return cleanup.Close(t, st, err)
 }
 
 // pending returns the one approval that waits.

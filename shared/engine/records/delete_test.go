@@ -25,6 +25,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/embedded"
 	"github.com/countersign-run/countersign/shared/store/firestore"
 	"github.com/countersign-run/countersign/shared/store/output"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
@@ -66,10 +67,7 @@ func (w *recorder) warm(t testing.TB) {
 type recorder struct{ *faulty.Recorder }
 
 func record(t testing.TB, st store.Store, err error) *recorder {
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = st.Close() })
+	cleanup.Close(t, st, err)
 	return &recorder{faulty.Record(st)}
 }
 

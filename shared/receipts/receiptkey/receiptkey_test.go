@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/kmskey"
 	"github.com/countersign-run/countersign/shared/receipts/receipt"
 	"github.com/countersign-run/countersign/shared/receipts/receiptkey"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/fakekms"
 )
 
@@ -58,10 +59,7 @@ func TestCloudKMS(t *testing.T) {
 	}
 	t.Cleanup(service.Close)
 	key, err := kmskey.Open(t.Context(), fakekms.Version, service.Client()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = key.Close() })
+	cleanup.Close(t, key, err)
 	for range 2 {
 		file, err := receipt.Issue(t.Context(), receiptkey.KMS{Key: key}, receipt.Receipt{RunID: "r"})
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/base/netguard"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/fakedns"
 	"github.com/countersign-run/countersign/shared/tools/fetch"
 )
@@ -44,15 +45,7 @@ type Web struct {
 func New(t testing.TB, names map[string][]string, h http.Handler) *Web {
 	t.Helper()
 	w, err := Open(names, h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return w
+	return cleanup.Close(t, w, err)
 }
 
 // Open returns a Web for a program. The names are those of [fakedns.Resolver]. h answers at the ports 80 and 443 of

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/schema"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/tools/mcpclient"
 )
 
@@ -33,10 +34,7 @@ func FuzzServer(f *testing.F) {
 		return reply(r, list, answer)
 	})}
 	c, err := mcpclient.New(mcpclient.Config{Name: "fuzz", URL: "https://mcp.example.com", HTTP: client, Deaf: true})
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { _ = c.Close() })
+	cleanup.Close(f, c, err)
 	f.Fuzz(func(t *testing.T, l, a string) {
 		list, answer = l, a
 		tools, refusals, err := c.Tools(t.Context(), mcpclient.Choice{Prefix: "p_"})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/testkit/await"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
 	"github.com/countersign-run/countersign/shared/testkit/mcpservers"
 	"github.com/countersign-run/countersign/shared/tools/mcpclient"
@@ -29,15 +30,7 @@ func connect(t *testing.T, cfg mcpclient.Config) *mcpclient.Client {
 		cfg.Name = "test"
 	}
 	c, err := mcpclient.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return c
+	return cleanup.Close(t, c, err)
 }
 
 func tools(t *testing.T, c *mcpclient.Client, choice mcpclient.Choice) tool.Set {

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/queue/pubsub"
 	"github.com/countersign-run/countersign/shared/notify/event"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 )
 
 // TestNotices publishes a run's notifications as events, in their order.
@@ -60,13 +61,5 @@ func told(id string, kind event.Type) event.Event {
 func openNotices(t *testing.T, topic string) pubsub.Events {
 	t.Helper()
 	n, err := pubsub.OpenEvents(t.Context(), "demo", topic, "https://example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return n
+	return cleanup.Close(t, n, err)
 }

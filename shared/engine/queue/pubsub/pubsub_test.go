@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/engine/queue/pubsub"
+	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 )
 
 const run = "run_0123456789abcdef"
@@ -98,13 +99,5 @@ func TestRelay(t *testing.T) {
 func open(t *testing.T, topic string) *pubsub.Queue {
 	t.Helper()
 	q, err := pubsub.Open(t.Context(), "demo", topic)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := q.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return q
+	return cleanup.Close(t, q, err)
 }
