@@ -337,12 +337,19 @@ func TestDeletionContinued(t *testing.T) {
 			store.Create(document.ThreadPath("thread-of-nobody-1"), broken, []byte(`[]`))); err != nil {
 			t.Fatal(err)
 		}
-		var swept records.Deletions
-		var failed error
-		var both sync.WaitGroup
-		both.Go(func() { swept, failed = w.records().FinishDeletions(t.Context()) })
-		both.Go(func() { ask(t, w) })
-		both.Wait()
+		found := make(chan struct{}) // closed when the user's call has found the conversation
+		once := sync.OnceFunc(func() { close(found) })
+		w.Set(faulty.Of(func(c *faulty.Call) bool { return c.Method == faulty.Query },
+			faulty.Before(func(*faulty.Call) { once() })))
+		var asked sync.WaitGroup
+		asked.Go(func() {
+			defer once()
+			ask(t, w)
+		})
+		<-found
+		swept, failed := w.records().FinishDeletions(t.Context())
+		asked.Wait()
+		w.Set()
 		if failed == nil || swept.Begun < 1 || !strings.Contains(failed.Error(), "thread-of-nobody-1") {
 			t.Errorf("the sweep says %+v, %v", swept, failed)
 		}
