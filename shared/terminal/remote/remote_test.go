@@ -13,9 +13,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -423,41 +425,41 @@ func TestIdle(t *testing.T) {
 // TestConnectionDead tests a host that stops answering. The connection is closed, the result of a command on it is
 // unknown, and the next Get makes a new connection.
 func TestConnectionDead(t *testing.T) {
-	key := signer(t, "ed25519")
-	s := newServer(t, key)
-	var stall atomic.Bool
-	stalled := make(chan struct{})
-	defer close(stalled)
-	s.run = func(ch ssh.Channel, line string) {
-		if line == "long" {
-			stall.Store(true)
-			return
+	synctest.Test(t, func(t *testing.T) {
+		key, to := signer(t, "ed25519"), bufconn.Listen(1<<20)
+		s := newServer(t, key)
+		var stall atomic.Bool
+		s.run = func(ch ssh.Channel, line string) {
+			if line == "long" {
+				stall.Store(true)
+				return
+			}
+			finish(ch, 0)
 		}
-		finish(ch, 0)
-	}
-	h := s.start().host()
-	h.HostKeys = pin(key.PublicKey())
-	p := remote.NewPool(stalling{&stall, stalled}, remote.Times{Keepalive: time.Second})
-	defer p.Close()
-	c := get(t, p, h, secret(newKey(t)))
-	if _, err := c.Exec(t.Context(), supervisor.Exec{Line: "long"}); err == nil || tool.IsTransient(err) {
-		t.Errorf("a command whose connection died: %v", err)
-	}
-	if _, err := c.Exec(t.Context(), supervisor.Exec{Line: "x"}); !tool.IsTransient(err) {
-		t.Errorf("a command on a connection that is gone: %v", err)
-	}
-	stall.Store(false)
-	run(t, get(t, p, h, secret(newKey(t))), "x")
+		h := s.startOn(to).host()
+		h.HostKeys = pin(key.PublicKey())
+		p := remote.NewPool(stalling{&stall, to}, remote.Times{})
+		defer p.Close()
+		c := get(t, p, h, secret(newKey(t)))
+		if _, err := c.Exec(t.Context(), supervisor.Exec{Line: "long"}); err == nil || tool.IsTransient(err) {
+			t.Errorf("a command whose connection died: %v", err)
+		}
+		if _, err := c.Exec(t.Context(), supervisor.Exec{Line: "x"}); !tool.IsTransient(err) {
+			t.Errorf("a command on a connection that is gone: %v", err)
+		}
+		stall.Store(false)
+		run(t, get(t, p, h, secret(newKey(t))), "x")
+	})
 }
 
 // stalling dials connections that do not read while stall is set.
 type stalling struct {
 	stall *atomic.Bool
-	over  chan struct{}
+	to    *bufconn.Listener
 }
 
-func (s stalling) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	c, err := new(net.Dialer).DialContext(ctx, network, address)
+func (s stalling) DialContext(ctx context.Context, _, _ string) (net.Conn, error) {
+	c, err := s.to.DialContext(ctx)
 	return &stallingConn{Conn: c, s: s, closed: make(chan struct{})}, err
 }
 

@@ -104,6 +104,10 @@ func (s *server) start() *server {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	return s.startOn(l)
+}
+
+func (s *server) startOn(l net.Listener) *server {
 	s.listener = l
 	var conns sync.Map
 	s.all.Go(func() {
@@ -181,9 +185,11 @@ func finish(ch ssh.Channel, code uint32) {
 
 func (s *server) host() *terminal.Host {
 	s.t.Helper()
-	addr := s.listener.Addr().(*net.TCPAddr)
-	h := &terminal.Host{ID: "host-1", UID: "ana", Address: "127.0.0.1", Port: addr.Port, Username: "root",
+	h := &terminal.Host{ID: "host-1", UID: "ana", Address: "127.0.0.1", Port: 22, Username: "root",
 		Auth: terminal.AuthPrivateKey, Version: "v1"}
+	if addr, ok := s.listener.Addr().(*net.TCPAddr); ok {
+		h.Port = addr.Port
+	}
 	return h
 }
 
