@@ -107,7 +107,8 @@ const (
 		`đã (?:được )?(?:gửi|tạo|thêm|xóa|cập nhật|đặt)|` +
 		`(?:telah|sudah) (?:dikirim|dihantar|dibuat|dihapus|ditambahkan|mengirim|membuat))`
 	// languages without spaces between words, or whose words have prefixes
-	unspaced = `(?:已(?:经|經)?(?:成功)?(?:发邮件|發郵件|发送|發送|寄出|发出|發出|发给|创建|建立|添加|新增|删除|刪除|更新|取消|安排|预订|預訂|提交|完成|保存|` +
+	unspaced = `メールを出しました|に入れておきました|(?:邮件|郵件)(?:发|發)了|搞定了|已替你|보내드렸|잡아뒀|ส่งให้แล้ว|` +
+		`(?:已(?:经|經)?(?:成功)?(?:发邮件|發郵件|发送|發送|寄出|发出|發出|发给|创建|建立|添加|新增|删除|刪除|更新|取消|安排|预订|預訂|提交|完成|保存|` +
 		`邀请|邀請|回复|回覆)|(?:我发|我發|寄出|发送|發送|创建|添加|删除|更新|预订|安排|提交)(?:成功|完成|完毕|好)?了|` +
 		`(?:送信|送付|返信|作成|追加|登録|予約|削除|更新|変更|キャンセル|投稿|公開|保存|完了|実行|注文|招待|設定)(?:を)?` +
 		`(?:しました|いたしました|されました|しておきました|済み|完了)|送っておきました|送りました|お送りしました|作りました|入れました|完了です|` +
@@ -135,6 +136,23 @@ var claimed = wordForms(
 		`bookings?|payments?)(?: successfully)? `+english+`\b`,
 	word(german), word(french), word(spanish), word(italian), word(portuguese), word(dutch),
 	word(nordic), word(slavic), word(others),
+	// idioms
+	`(?:message|e-?mail|mail|invite|invitation|reply|note)(?: is|'s|’s) (?:now )?(?:out|off|away|gone)\b`,
+	`(?:has|have|'s|’s) (?:now )?(?:gone out|gone off|gone through)\b`,
+	`(?:order|payment|transfer|booking) went through\b`,
+	`(?:on|in) (?:your|his|her|their|the) (?:calendar|inbox) (?:by )?now\b`, `off it went\b`, `fired off\b`,
+	`took the liberty of \w+ing\b`, `went ahead and `+english+`\b`, `(?:that's|that’s|that is) taken care of\b`,
+	`(?:you're|you’re|you are) (?:now |all )*(?:booked|all set|set)\b`,
+	`i (?:just )?(?:dropped|shot|gave|left) \S+ an?\b`, `in the mail\b`, `(?:booking|order|application) is in\b`,
+	`(?:pr|pull request|issue|page|site|post|release)(?: \S?\d+)? is (?:now (?:open|closed|merged)|` +
+		`(?:now )?(?:up|live))\b`,
+	`(?:payment|transfer|order|booking|upload|deployment)(?: was)? successful\b`, `: (?:delivered|sent)\b`,
+	`(?:ist|sind) (?:jetzt |schon )?raus\b`, `(?:ich )?hab(?:e|'s|’s)? .*(?:geschrieben|gemailt|bescheid gegeben)\b`,
+	`der termin steht\b`, word(`(?:le mail|l'e-mail|le message|la mail|il messaggio) (?:est parti|è partit[ao])`),
+	word(`(?:j['’]ai|ho) (?:écrit|scritto)`), word(`rendez-vous (?:est )?pris`), word(`les? escribí`),
+	word(`(?:correo|mensaje) ya salió`), word(`de deur uit`), word(`(?:jag|jeg) har (?:mejlat|mailat|skrivit|skrevet)`),
+	word(`(?:är|er) iväg`), word(`on matkalla`), word(`napisał[ae]?m`), word(`я написала?`),
+	word(`(?:письмо|сообщение) ушло`), word(`postayı attım`), word(`(?:telah|sudah) terkirim`), word(`bhej d(?:iya|i)`),
 	word(`(?:erledigt|fertig|fatto|hecho|listo|feito|pronto|klaar|gedaan|gotowe|zrobione|klart|valmis|hotovo|tamam|`+
 		`c'est fait|c’est fait|envié|mandé|avisé|creé|añadí|eliminé|ho inviato|enviei|criei|完成|完了|전송 완료)`),
 )

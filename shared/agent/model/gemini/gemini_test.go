@@ -314,8 +314,8 @@ func TestGateways(t *testing.T) {
 			"\n\n",
 		"a response in a response": "data: {\"response\":" + plain(first) + ",\"traceId\":\"x\"}\n\n" +
 			"data: {\"response\":" + plain(last) + "}\n\n",
-		"a part outside a list": strings.NewReplacer("[{\"text", "{\"text", "}]},\"i", "}},\"i").Replace(first) + "\n\n" +
-			last + "\n\n",
+		"a part outside a list": strings.NewReplacer("[{\"text", "{\"text", "}]},\"i", "}},\"i").Replace(first) +
+			"\n\n" + last + "\n\n",
 		"a reason with a prefix":           first + "\n\n" + chunk(0, "done.", reason("FINISH_REASON_STOP")) + "\n\n",
 		"a reason of another model's form": first + "\n\n" + chunk(0, "done.", reason("end_turn")) + "\n\n",
 		"an empty error, and stop in small letters": first + "\n\ndata: {\"error\":{}}\n\n" +
@@ -507,7 +507,7 @@ func TestAnswerWithFileAlone(t *testing.T) {
 	})
 }
 
-// TestArgumentsInString reads the arguments of a call that a gateway sends as JSON in a string. Beside it, a part stays
+// TestArgumentsInString reads the arguments of a call that a gateway sends as JSON in a string. Every other part stays
 // as the service wrote it.
 func TestArgumentsInString(t *testing.T) {
 	const signed = `{"text":"I look.", "thoughtSignature" : "YWJj"}`

@@ -31,8 +31,9 @@ func TestEventStream(t *testing.T) {
 		"nearly JSON":          {"[{\"a\":1},oops]", "data: {\"a\":1}\n\ndata: {\n\n"},
 		"an error behind data": {"data: {1:1}\n\n{\"error\":{}}", "data: {1:1}\n\ndata: {\"error\":{}}\n\n"},
 		"a list behind data":   {"data: {1:1}\n\n[{\"error\":{}}]", "data: {1:1}\n\ndata: {\"error\":{}}\n\n"},
-		"words behind data":    {"data: {1:1}\n\nupstream reset", "data: {1:1}\n\ndata: {\"error\":{\"code\":500}}\n\n"},
-		"nothing":              {"", ""},
+		"words behind data": {"data: {1:1}\n\nupstream reset",
+			"data: {1:1}\n\ndata: {\"error\":{\"code\":500}}\n\n"},
+		"nothing": {"", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, in := range []io.Reader{strings.NewReader(c.in), iotest.OneByteReader(strings.NewReader(c.in))} {
