@@ -144,7 +144,7 @@ var claimed = wordForms(
 	`took the liberty of \w+ing\b`, `went ahead and `+english+`\b`, `(?:that's|that’s|that is) taken care of\b`,
 	`(?:you're|you’re|you are) (?:now |all )*(?:booked|all set|set)\b`,
 	`i (?:just )?(?:dropped|shot|gave|left) \S+ an?\b`, `in the mail\b`, `(?:booking|order|application) is in\b`,
-	`(?:pr|pull request|issue|page|site|post|release)(?: \S?\d+)? is (?:now (?:open|closed|merged)|` +
+	`(?:pr|pull request|issue|page|site|post|release)(?: \S?\d+)? is (?:now (?:open|closed|merged)|`+
 		`(?:now )?(?:up|live))\b`,
 	`(?:payment|transfer|order|booking|upload|deployment)(?: was)? successful\b`, `: (?:delivered|sent)\b`,
 	`(?:ist|sind) (?:jetzt |schon )?raus\b`, `(?:ich )?hab(?:e|'s|’s)? .*(?:geschrieben|gemailt|bescheid gegeben)\b`,
