@@ -29,7 +29,7 @@ var budgets = []struct {
 }{
 	{"a text turn", turns, spending{1788, 179_192, 17, 15}},
 	{"a trip with an action", orders, spending{5400, 570_000, 60, 46}},
-	{"a trip with a mail", mails, spending{10_200, 1_042_000, 84, 68}},
+	{"a trip with a mail", mails, spending{10_700, 1_090_000, 84, 68}},
 	{"a resume", resumes, spending{5600, 573_400, 42, 36}},
 	{"a sweep with nothing due", sweeps, spending{7356, 347_592, 0, 131}},
 	{"a page message", messages, spending{1416, 142_712, 4, 11}},

@@ -53,7 +53,7 @@ func (w *proved) sends(r testkit.Answer) string {
 	w.deliver()
 	sent := w.Google.Messages()
 	if len(sent) != 1 {
-		w.t.Fatalf("%d mails were sent", len(sent))
+		w.t.Fatalf("%d mails were sent, want one: %s", len(sent), w.call("GET", "/api/agent/runs/"+r.RunID, "").Body)
 	}
 	return sent[0].Raw
 }

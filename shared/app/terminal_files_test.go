@@ -118,6 +118,27 @@ func TestTerminalUpload(t *testing.T) {
 	}
 }
 
+// TestTerminalUploadOfLargeFile puts a file on a host that was uploaded before its prompt.
+func TestTerminalUploadOfLargeFile(t *testing.T) {
+	h := onTerminal(t, nil)
+	content := strings.Repeat("listen 80;\n", 200_000)
+	body, kind := form(t, "file", "site.conf", []byte(content))
+	up, err := h.Call(t.Context(), "ana", http.MethodPost, "/api/agent/files", body, "Content-Type", kind)
+	var file uploaded
+	if err := errors.Join(err, json.Unmarshal(up.Body, &file)); err != nil || file.FileID == "" {
+		t.Fatalf("%v %s; want a fileId", err, up.Body)
+	}
+	h.calls("upload_file", map[string]any{"file": "site.conf", "path": "large.conf"})
+	asked, err := h.as("ana")(t.Context(), http.MethodPost, "/api/agent/run", map[string]any{"prompt": "Transfer it.",
+		"terminalId": h.terminal, "attachments": []map[string]string{{"fileId": file.FileID}}})
+	if err != nil || asked.HTTP != http.StatusOK {
+		t.Fatalf("%v %d %s; want %d", err, asked.HTTP, asked.Body, http.StatusOK)
+	}
+	h.shows(asked, "site.conf", sumOf(content))
+	h.approve(asked)
+	h.isFile("large.conf", content, 0o600)
+}
+
 // TestTerminalUploadOverChangedFile changes the host between card and yes: nothing is written.
 func TestTerminalUploadOverChangedFile(t *testing.T) {
 	for name, c := range map[string]struct {

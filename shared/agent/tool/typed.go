@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"time"
 
@@ -110,9 +111,12 @@ func (t *typed[In, Out]) normalize(args json.RawMessage) (_ json.RawMessage, err
 		return nil, err
 	}
 	if t.Bare != nil {
-		v = t.Bare(v)
-		if args, err = canonical(v); err != nil {
-			return nil, err
+		if bare := t.Bare(v); !reflect.DeepEqual(v, bare) {
+			kept, err := canonical(bare)
+			if err != nil {
+				return nil, err
+			}
+			v, args = bare, within(args, kept)
 		}
 	}
 	if err = t.in.checkAs(args, t.in.explainArguments); err != nil {
@@ -124,6 +128,28 @@ func (t *typed[In, Out]) normalize(args json.RawMessage) (_ json.RawMessage, err
 		}
 	}
 	return canonical(v)
+}
+
+// within returns a JSON value without the fields that the other value lacks. A field that neither has is not added: the
+// schema decides whether it is required.
+func within(raw, other json.RawMessage) json.RawMessage {
+	var fields, kept map[string]json.RawMessage
+	var list, others []json.RawMessage
+	switch {
+	case json.Unmarshal(raw, &fields) == nil && json.Unmarshal(other, &kept) == nil:
+		for name, v := range fields {
+			if fields[name] = within(v, kept[name]); kept[name] == nil {
+				delete(fields, name)
+			}
+		}
+		raw, _ = strictjson.Marshal(fields) // of valid JSON
+	case json.Unmarshal(raw, &list) == nil && json.Unmarshal(other, &others) == nil && len(list) == len(others):
+		for i, v := range list {
+			list[i] = within(v, others[i])
+		}
+		raw, _ = strictjson.Marshal(list)
+	}
+	return raw
 }
 
 func (t *typed[In, Out]) revise(before, edited json.RawMessage) (json.RawMessage, error) {

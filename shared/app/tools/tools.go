@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/command"
 	"github.com/countersign-run/countersign/shared/tools/container/outlet"
 	"github.com/countersign-run/countersign/shared/tools/docker"
+	"github.com/countersign-run/countersign/shared/tools/given"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 	"github.com/countersign-run/countersign/shared/tools/memory"
 	"github.com/countersign-run/countersign/shared/tools/web"
@@ -28,21 +29,25 @@ var (
 )
 
 func add(b *app.Builder) error {
-	return errors.Join(b.Add(ofGoogle(b.Config, b.Google, b.Now, b.Markdown)), b.Add(commands(b)), b.Add(reading(b)),
-		b.Add(remembering(b)))
+	return errors.Join(b.Add(ofGoogle(b.Config, b.Google, b.Now, mailOptions(b))), b.Add(commands(b)),
+		b.Add(reading(b)), b.Add(remembering(b)))
 }
 
 // Scopes returns the OAuth scopes of Google's tools.
 func Scopes(cfg config.Config) (scopes []string) {
-	for _, t := range ofGoogle(cfg, nil, nil, nil) {
+	for _, t := range ofGoogle(cfg, nil, nil, gmail.Options{}) {
 		scopes = append(scopes, t.Scopes...)
 	}
 	return scopes
 }
 
-func ofGoogle(cfg config.Config, acting app.Accounts, now func() time.Time, markdown gmail.Converter) tool.Set {
-	mail := gmail.Options{Mode: gmail.Mode(cfg.GmailSendMode), Endpoint: cfg.GmailEndpoint, Markdown: markdown,
-		Reads: cfg.GmailSearch}
+// mailOptions returns the options that depend on other parts.
+func mailOptions(b *app.Builder) gmail.Options {
+	return gmail.Options{Markdown: b.Markdown, Files: &given.Files{Store: b.Store, Objects: b.Env.Files}}
+}
+
+func ofGoogle(cfg config.Config, acting app.Accounts, now func() time.Time, mail gmail.Options) tool.Set {
+	mail.Mode, mail.Endpoint, mail.Reads = gmail.Mode(cfg.GmailSendMode), cfg.GmailEndpoint, cfg.GmailSearch
 	days := calendar.Options{Endpoint: cfg.CalendarEndpoint, Now: now}
 	tools := tool.NewSet(gmail.New(acting, mail), calendar.New(acting, days), calendar.NewDelete(acting, days),
 		calendar.NewUpdate(acting, days), calendar.NewList(acting, days), calendar.NewFreeBusy(acting, days),
@@ -64,7 +69,7 @@ func commands(b *app.Builder) tool.Set {
 	if !b.Config.Terminal {
 		return nil
 	}
-	return command.New(command.Options{Store: b.Store, Hosts: b.Hosts, Deny: b.Config.TerminalDeny})
+	return command.New(command.Options{Store: b.Store, Files: b.Env.Files, Hosts: b.Hosts, Deny: b.Config.TerminalDeny})
 }
 
 func reading(b *app.Builder) tool.Set {

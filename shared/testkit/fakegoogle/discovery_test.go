@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"mime"
+	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,7 +40,11 @@ type resources struct {
 }
 
 type apiMethod struct {
-	ID         string         `json:"id"`
+	ID    string `json:"id"`
+	Media *struct {
+		Accept    []string
+		Protocols struct{ Simple struct{ Path string } }
+	} `json:"mediaUpload"`
 	Path       string         `json:"path"`
 	HTTPMethod string         `json:"httpMethod"`
 	Parameters map[string]any `json:"parameters"`
@@ -74,11 +81,16 @@ func load(t *testing.T, file string) *discovery {
 func (d *discovery) methods() map[*apiMethod]*regexp.Regexp {
 	out := map[*apiMethod]*regexp.Regexp{}
 	variable := regexp.MustCompile(`\{[^}]+\}`)
+	path := func(p string) string { return variable.ReplaceAllString(p, `[^/]+`) }
 	var walk func(map[string]*resources)
 	walk = func(rs map[string]*resources) {
 		for _, r := range rs {
 			for _, m := range r.Methods {
-				out[m] = regexp.MustCompile("^/" + d.ServicePath + variable.ReplaceAllString(m.Path, `[^/]+`) + "$")
+				also := "-"
+				if m.Media != nil {
+					also = path(m.Media.Protocols.Simple.Path)
+				}
+				out[m] = regexp.MustCompile("^(/" + d.ServicePath + path(m.Path) + "|" + also + ")$")
 			}
 			walk(r.Resources)
 		}
@@ -99,6 +111,12 @@ func (d *discovery) check(r *http.Request, body []byte) (id string, problems []s
 				problems = append(problems, "unknown parameter "+name)
 			}
 		}
+		if strings.HasPrefix(r.URL.Path, "/upload/") {
+			var problem string
+			if body, problem = m.uploaded(r, body); problem != "" {
+				problems = append(problems, problem)
+			}
+		}
 		if len(body) > 0 {
 			var v any
 			if err := json.Unmarshal(body, &v); err != nil {
@@ -109,6 +127,32 @@ func (d *discovery) check(r *http.Request, body []byte) (id string, problems []s
 		return m.ID, problems
 	}
 	return "", []string{"no such method"}
+}
+
+// uploaded returns the JSON of an upload, or what is wrong with the upload.
+func (m *apiMethod) uploaded(r *http.Request, body []byte) (data []byte, problem string) {
+	_, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || r.URL.Query().Get("uploadType") != "multipart" {
+		return nil, "an upload of another kind: " + r.URL.RawQuery + " " + r.Header.Get("Content-Type")
+	}
+	parts := multipart.NewReader(bytes.NewReader(body), params["boundary"])
+	for i := 0; ; i++ {
+		p, err := parts.NextRawPart()
+		if err == io.EOF && i == 2 {
+			return data, ""
+		}
+		if err != nil || i == 2 {
+			return nil, fmt.Sprintf("an upload of %d parts: %v", i, err)
+		}
+		kind := p.Header.Get("Content-Type")
+		if i == 0 {
+			data, _ = io.ReadAll(p) // from memory
+		}
+		top, _, _ := strings.Cut(kind, "/")
+		if i == 1 && !slices.Contains(m.Media.Accept, top+"/*") {
+			return nil, "an upload of " + kind
+		}
+	}
 }
 
 func (d *discovery) fits(v any, s *schema, at string) (problems []string) {
@@ -203,6 +247,17 @@ func TestDiscoveryOfRequests(t *testing.T) {
 		carryOut(t, gmail.NewRead(fakegoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/"}), "me:"+gmailRead, args)
 	}
 
+	if err := s.Receive("me@example.com", []byte("Content-Type: application/pdf\r\n"+
+		"Content-Disposition: attachment; filename=x.pdf\r\n\r\n%PDF-1.7")); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []gmail.Options{{}, {Mode: gmail.Direct}} {
+		o.Endpoint, o.Reads = srv.URL+"/", true
+		carryOut(t, gmail.New(fakegoogle.Accounts{}, o), "me:"+compose+" "+gmailRead+" "+sendOnly,
+			`{"to":["a@example.com"],"subject":"s","body":"b","attachments":[{"messageId":"`+
+				s.Newest("me@example.com")+`"}]}`)
+	}
+
 	s.SetSendAs("me@example.com", fakegoogle.SendAs{Address: "desk@example.com"})
 	carryOut(t, gmail.New(fakegoogle.Accounts{}, gmail.Options{Endpoint: srv.URL + "/", Reads: true}),
 		"me:"+compose+" "+gmailRead, `{"from":"desk@example.com","to":["a@example.com"],"subject":"s","body":"b"}`)
@@ -211,6 +266,7 @@ func TestDiscoveryOfRequests(t *testing.T) {
 		`{"threadId":"`+thread+`","addLabels":["STARRED"],"removeLabels":["INBOX"]}`)
 
 	for _, id := range []string{
+		"gmail.users.messages.attachments.get",
 		"gmail.users.settings.sendAs.list", "gmail.users.labels.list", "gmail.users.messages.modify",
 		"gmail.users.drafts.create", "gmail.users.drafts.list", "gmail.users.drafts.get", "gmail.users.drafts.send",
 		"gmail.users.messages.send", "gmail.users.threads.get",

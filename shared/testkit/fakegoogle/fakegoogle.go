@@ -161,6 +161,10 @@ func (s *Server) routes() {
 		[]string{scopeAll, scopeModify, scopeCompose, scopeSend}, s.sendMessage)
 	s.handle("POST /upload"+user+"/messages/send", "gmail.messages.send",
 		[]string{scopeAll, scopeModify, scopeCompose, scopeSend}, s.sendMessage)
+	s.handle("POST /upload"+user+"/drafts", "gmail.drafts.create", draftWrite, s.createDraft)
+	s.handle("POST /upload"+user+"/drafts/send", "gmail.drafts.send", draftWrite, s.sendDraft)
+	s.handle("GET "+user+"/messages/{id}/attachments/{attachment}", "gmail.messages.attachments.get",
+		[]string{scopeAll, scopeModify, scopeReadonly}, s.getAttachment)
 	s.handle("GET "+user+"/messages", "gmail.messages.list", gmailRead, s.listMessages)
 	s.handle("GET "+user+"/messages/{id}", "gmail.messages.get", gmailRead, s.getMessage)
 	s.handle("GET "+user+"/threads/{id}", "gmail.threads.get", gmailRead, s.getThread)
@@ -211,7 +215,11 @@ func (s *Server) handle(pattern, op string, scopes []string, do method) {
 			notFound().write(w)
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxRequest)
+		most := int64(maxRequest)
+		if strings.HasPrefix(r.URL.Path, "/upload/") {
+			most = maxUpload
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, most)
 		s.interfere(w, r, op, func() (any, *apiError) {
 			answer, failed := do(request{r, email, can})
 			if failed != nil || answer == nil {
@@ -222,5 +230,9 @@ func (s *Server) handle(pattern, op string, scopes []string, do method) {
 	})
 }
 
-// maxRequest is the size limit of a request. Gmail accepts uploads of up to 35 MB; the local server needs far less.
-const maxRequest = 8 << 20
+// maxRequest is the size limit of a request in JSON. maxUpload is that of an uploaded message, as Gmail's discovery
+// document says, with what is around the message.
+const (
+	maxRequest = 8 << 20
+	maxUpload  = 36_700_160 + 64<<10
+)

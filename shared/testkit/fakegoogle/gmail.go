@@ -52,7 +52,7 @@ func (s *Server) getProfile(r request) (any, *apiError) {
 
 func (s *Server) createDraft(r request) (any, *apiError) {
 	var in wireDraft
-	if e := decode(r, &in); e != nil {
+	if e := decodeWith(r, &in, &in.Message); e != nil {
 		return nil, e
 	}
 	s.mu.Lock()
@@ -122,7 +122,7 @@ func (s *Server) deleteDraft(r request) (any, *apiError) {
 // sendDraft replaces the draft by a sent message with a new ID, in one change.
 func (s *Server) sendDraft(r request) (any, *apiError) {
 	var in wireDraft
-	if e := decode(r, &in); e != nil {
+	if e := decodeWith(r, &in, &in.Message); e != nil {
 		return nil, e
 	}
 	s.mu.Lock()
@@ -139,20 +139,13 @@ func (s *Server) sendDraft(r request) (any, *apiError) {
 }
 
 func (s *Server) sendMessage(r request) (any, *apiError) {
-	var in wireMessage
-	if strings.HasPrefix(r.URL.Path, "/upload/") {
-		raw, err := io.ReadAll(r.Body)
-		if err != nil || r.Header.Get("Content-Type") != "message/rfc822" ||
-			r.URL.Query().Get("uploadType") != "media" {
-			return nil, badRequest("Only a simple upload of message/rfc822 is served locally.")
-		}
-		in.Raw = base64.URLEncoding.EncodeToString(raw)
-	} else if e := decode(r, &in); e != nil {
+	in := &wireMessage{}
+	if e := decodeWith(r, in, &in); e != nil {
 		return nil, e
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.deliver(r, &in, "")
+	return s.deliver(r, in, "")
 }
 
 func (s *Server) deliver(r request, in *wireMessage, draftID string) (any, *apiError) {

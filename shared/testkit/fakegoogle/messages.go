@@ -2,6 +2,7 @@ package fakegoogle
 
 import (
 	"cmp"
+	"encoding/base64"
 	"slices"
 	"strings"
 )
@@ -12,6 +13,22 @@ func (s *Server) getMessage(r request) (any, *apiError) {
 	for _, m := range s.allOf(r.email) {
 		if m.ID == r.PathValue("id") {
 			return s.show(r, m)
+		}
+	}
+	return nil, notFound()
+}
+
+// getAttachment answers with the content of a part that the message's own answer leaves out. The ID of an attachment
+// is valid for its message alone.
+func (s *Server) getAttachment(r request) (any, *apiError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.allOf(r.email) {
+		if m.ID != r.PathValue("id") {
+			continue
+		}
+		if data, ok := m.attachment(r.PathValue("attachment")); ok {
+			return map[string]any{"size": len(data), "data": base64.URLEncoding.EncodeToString(data)}, nil
 		}
 	}
 	return nil, notFound()

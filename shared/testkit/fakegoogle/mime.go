@@ -3,7 +3,9 @@ package fakegoogle
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"io"
 	"mime"
 	"net/mail"
@@ -114,7 +116,7 @@ func (m *message) answer(format string, only []string) (any, *apiError) {
 		if err != nil {
 			return nil, badRequest("The message cannot be read.")
 		}
-		p := payload(h, in, "", format == "full")
+		p := payload(h, in, "", format == "full", nil)
 		if format == "metadata" && len(only) > 0 {
 			p["headers"] = slices.DeleteFunc(p["headers"].([]map[string]string), func(h map[string]string) bool {
 				return !slices.ContainsFunc(only, func(n string) bool { return strings.EqualFold(n, h["name"]) })
@@ -128,8 +130,9 @@ func (m *message) answer(format string, only []string) (any, *apiError) {
 }
 
 // payload returns a part of the formats metadata and full, with the parts inside it. The data of a text are its bytes
-// in its own character set. The content of a file is left out: a client asks for it by its attachmentId.
-func payload(th textproto.Header, body io.Reader, id string, bodies bool) map[string]any {
+// in its own character set. The content of a file is left out: a client asks for it by its attachmentId. files, if not
+// nil, receives it.
+func payload(th textproto.Header, body io.Reader, id string, bodies bool, files map[string][]byte) map[string]any {
 	h := gomessage.Header{Header: th}
 	kind, params, _ := h.ContentType()
 	headers := []map[string]string{}
@@ -142,7 +145,7 @@ func payload(th textproto.Header, body io.Reader, id string, bodies bool) map[st
 		return p
 	}
 	if strings.HasPrefix(kind, "multipart/") {
-		p["parts"], p["body"] = children(body, params["boundary"], id), map[string]any{"size": 0}
+		p["parts"], p["body"] = children(body, params["boundary"], id, files), map[string]any{"size": 0}
 		return p
 	}
 	var coding gomessage.Header
@@ -155,27 +158,40 @@ func payload(th textproto.Header, body io.Reader, id string, bodies bool) map[st
 	shown := map[string]any{"size": len(b)}
 	if name != "" {
 		shown["attachmentId"] = "att-" + id
+		if files != nil {
+			files["att-"+id] = b
+		}
 	} else {
 		shown["data"] = base64.URLEncoding.EncodeToString(b)
 	}
 	p["body"] = shown
 	if in := bufio.NewReader(bytes.NewReader(b)); kind == "message/rfc822" {
 		if inner, err := textproto.ReadHeader(in); err == nil {
-			p["parts"] = []any{payload(inner, in, below(id, 0), true)}
+			p["parts"] = []any{payload(inner, in, below(id, 0), true, files)}
 		}
 	}
 	return p
 }
 
-func children(body io.Reader, boundary, id string) (list []any) {
+func children(body io.Reader, boundary, id string, files map[string][]byte) (list []any) {
 	parts := textproto.NewMultipartReader(body, boundary)
 	for i := 0; ; i++ {
 		child, err := parts.NextPart()
 		if err != nil {
 			return list
 		}
-		list = append(list, payload(child.Header, child, below(id, i), true))
+		list = append(list, payload(child.Header, child, below(id, i), true, files))
 	}
+}
+
+// attachment returns the content of the file with the attachmentId.
+func (m *message) attachment(id string) ([]byte, bool) {
+	in, files := bufio.NewReader(bytes.NewReader(m.Raw)), map[string][]byte{}
+	if h, err := textproto.ReadHeader(in); err == nil {
+		payload(h, in, "", true, files)
+	}
+	data, ok := files[id]
+	return data, ok
 }
 
 // below returns the ID of the part with this index in a part: 0, 1 and 0.1 as Gmail counts.
@@ -192,8 +208,18 @@ type Message struct {
 	Subject string    `json:"subject"`
 	Text    string    `json:"text"`
 	HTML    string    `json:"html,omitempty"`
+	Files   []File    `json:"attachments,omitempty"`
 	Raw     string    `json:"raw"`
 	SentAt  time.Time `json:"sentAt"`
+}
+
+// File is an attachment of a sent message.
+type File struct {
+	Name   string `json:"name"`
+	Type   string `json:"type"`
+	Size   int    `json:"size"`
+	SHA256 string `json:"sha256"`
+	Data   []byte `json:"-"`
 }
 
 // Messages returns the sent messages of all users, oldest first.
@@ -230,6 +256,11 @@ func (m *message) public() Message {
 		}
 		kind, _, _ := leaf.Header.ContentType()
 		b, err := io.ReadAll(leaf.Body)
+		if how, _, bad := leaf.Header.ContentDisposition(); bad == nil && how == "attachment" {
+			name, _ := (&gomail.AttachmentHeader{Header: leaf.Header}).Filename()
+			p.Files = append(p.Files, File{name, kind, len(b), fmt.Sprintf("%x", sha256.Sum256(b)), b})
+			return err
+		}
 		body := strings.ReplaceAll(string(b), "\r\n", "\n")
 		if kind == "text/html" {
 			p.HTML = body

@@ -17,6 +17,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/blob"
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
@@ -53,8 +54,9 @@ type Hosts interface {
 // Options configures the tools.
 type Options struct {
 	Store store.Store
-	Hosts Hosts    // nil in a process that only judges and shows commands
-	Deny  []string // programs that run on no host (TERMINAL_DENY); if there are any, no opaque command runs
+	Files blob.Store // has the bytes of uploaded files; nil: none can be put on a host
+	Hosts Hosts      // nil in a process that only judges and shows commands
+	Deny  []string   // programs that run on no host (TERMINAL_DENY); if there are any, no opaque command runs
 }
 
 // Args are the arguments of run_command.

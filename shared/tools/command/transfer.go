@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/visible"
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
+	"github.com/countersign-run/countersign/shared/tools/given"
 )
 
 // The names of the tools that transfer files.
@@ -23,7 +24,7 @@ const (
 
 // The error codes of a transfer.
 const (
-	CodeNoFile    = fault.Code("no_file")      // the conversation, or the host, has no such file
+	CodeNoFile    = given.CodeNoFile           // the conversation, or the host, has no such file
 	CodeExists    = fault.Code("file_exists")  // a file is there, and the call does not replace it
 	CodeUnwritten = fault.Code("write_failed") // the host's user may not write there, or the disk is full
 	CodeTooLarge  = fault.Code("too_large")    // the file is larger than the limit

@@ -7,13 +7,12 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store/attachment"
-	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/terminal"
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
+	"github.com/countersign-run/countersign/shared/tools/given"
 )
 
 // UploadArgs are the arguments of upload_file.
@@ -80,17 +79,11 @@ func (r *runner) uploadTool() *tool.Tool {
 
 // completeUpload finds the file in the conversation, and what the host has at the path.
 func (r *runner) completeUpload(ctx context.Context, c tool.Call, a UploadArgs) (UploadArgs, error) {
-	var t run.Thread
-	d, err := document.Get(ctx, r.Store, document.ThreadPath(c.ThreadID), &t)
+	file, stored, err := r.given().Find(ctx, c, a.File)
 	if err != nil {
-		return a, tool.Transient(err)
+		return a, err
 	}
-	file, ref, ok := t.File(a.File)
-	if !d.Exists() || t.UID != c.UID || !ok {
-		return a, &fault.Error{Class: fault.Tool, Code: CodeNoFile, Field: "file",
-			Message: "The user has attached no file with this name in this conversation. Ask for it."}
-	}
-	a.Base = &UploadBase{File: file.Facts, Stored: ref.String()}
+	a.Base = &UploadBase{File: file, Stored: stored}
 	m, err := r.open(ctx, c.Scope())
 	if err != nil {
 		return a, err
@@ -229,11 +222,11 @@ func (r *runner) upload(ctx context.Context, c tool.Call, a UploadArgs) (Uploade
 	if err != nil || done {
 		return a.uploaded(now), err
 	}
-	f, err := r.attached(ctx, c, a.Base)
+	content, err := r.given().Read(ctx, c.UID, a.Base.Stored, a.Base.File.SHA256)
 	if err != nil {
 		return Uploaded{}, err
 	}
-	put := supervisor.Put{ID: c.ActionID, Path: now.Real, Content: f.Data, SHA256: a.Base.File.SHA256}
+	put := supervisor.Put{ID: c.ActionID, Path: now.Real, Content: content, SHA256: a.Base.File.SHA256}
 	if now.Kind == supervisor.FileRegular {
 		put.Was = now.SHA256
 	}
@@ -260,25 +253,8 @@ func (a UploadArgs) uploaded(now supervisor.File) Uploaded {
 	return Uploaded{Path: now.Real, Size: a.Base.File.Size, SHA256: a.Base.File.SHA256}
 }
 
-// attached reads the file from the conversation.
-func (r *runner) attached(ctx context.Context, c tool.Call, b *UploadBase) (*attachment.File, error) {
-	ref, ok := attachment.ParseRef(b.Stored)
-	if !ok {
-		return nil, errors.New("command: a file has no place")
-	}
-	f, err := attachment.Read(ctx, r.Store, c.UID, ref)
-	switch {
-	case errors.Is(err, attachment.ErrGone):
-		return nil, fault.New(fault.Tool, CodeNoFile, "The file was deleted. Nothing was changed.")
-	case err != nil:
-		return nil, tool.Transient(err)
-	}
-	if attachment.Describe([]attachment.File{*f})[0].SHA256 != b.File.SHA256 {
-		return nil, fault.New(fault.Policy, fault.CodeIntegrity, "The file is not the one that was approved. Nothing "+
-			"was changed.")
-	}
-	return f, nil
-}
+// given returns the files of the conversations.
+func (r *runner) given() given.Files { return given.Files{Store: r.Store, Objects: r.Files} }
 
 // settleUpload finds out whether the host has the file.
 func (r *runner) settleUpload(ctx context.Context, c tool.Call, a UploadArgs) (tool.Verdict, Uploaded, string, error) {

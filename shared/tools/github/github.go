@@ -89,7 +89,7 @@ func define[In, Out any](h *hub, d tool.Def[In, Out]) *tool.Tool {
 // client returns GitHub's client, acting as the call's user in the account for which the call was approved. It keeps no
 // count of the rate limit, since it lives for one call.
 func (h *hub) client(ctx context.Context, c tool.Call) (*githubapi.Client, error) {
-	once, err := provider.Client(ctx, h.accounts, c, name)
+	once, err := provider.Client(ctx, h.accounts, c, name, provider.MaxAnswer)
 	if err != nil {
 		return nil, err
 	}

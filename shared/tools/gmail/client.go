@@ -30,3 +30,17 @@ func (c client) service(ctx context.Context, call tool.Call) (*gmailapi.Service,
 	}
 	return svc, nil
 }
+
+// serviceFor is service for requests with the mail of the call: Gmail's answers are larger if the mail has files.
+func (c client) serviceFor(ctx context.Context, call tool.Call, a Args) (*gmailapi.Service, error) {
+	if len(a.Attachments) > 0 {
+		c = c.large()
+	}
+	return c.service(ctx, call)
+}
+
+// large returns a client that reads answers with files.
+func (c client) large() client {
+	c.MaxAnswer = maxWithFile
+	return c
+}

@@ -150,8 +150,18 @@ func readPart(path []int, e *message.Entity) (node, error) {
 		return n, nil
 	}
 	b, err := io.ReadAll(e.Body)
+	if isFile(e) { // each byte counts
+		n.Body = digest(b)
+		return n, err
+	}
 	n.Body = strings.TrimRight(strings.ReplaceAll(string(b), "\r\n", "\n"), " \t\n")
 	return n, err
+}
+
+// isFile reports whether a part is a file for its readers.
+func isFile(e *message.Entity) bool {
+	kind, _, err := e.Header.ContentDisposition()
+	return err == nil && strings.EqualFold(kind, "attachment")
 }
 
 // more returns a part's headers except its type and encoding; of the message itself, only those about its content.
@@ -165,7 +175,11 @@ func more(e *message.Entity, inner bool) string {
 			seen[key] = true
 			continue
 		}
-		fmt.Fprintf(&b, "%s: %s\n", key, f.Value())
+		value := f.Value()
+		if kind, params, err := mime.ParseMediaType(value); key == "content-disposition" && err == nil {
+			value = fmt.Sprint(kind, params) // its encoding may change
+		}
+		fmt.Fprintf(&b, "%s: %s\n", key, value)
 	}
 	return b.String()
 }

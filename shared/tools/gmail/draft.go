@@ -1,6 +1,7 @@
 package gmail
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	gmailapi "google.golang.org/api/gmail/v1"
+	"google.golang.org/api/googleapi"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -32,11 +34,16 @@ func digest(raw []byte) string {
 // createDraft creates the draft. No failure here can reach a recipient: a draft whose answer was lost stays in its
 // owner's mailbox, so every temporary failure may be retried.
 func (s *sender) createDraft(ctx context.Context, c tool.Call, a Args) (string, error) {
-	raw, err := build(a, c)
+	release, err := hold(ctx, a.enclosedSize())
 	if err != nil {
 		return "", err
 	}
-	svc, err := s.service(ctx, c)
+	defer release()
+	raw, err := s.message(ctx, c, a)
+	if err != nil {
+		return "", err
+	}
+	svc, err := s.serviceFor(ctx, c, a)
 	if err != nil {
 		return "", err
 	}
@@ -45,7 +52,7 @@ func (s *sender) createDraft(ctx context.Context, c tool.Call, a Args) (string, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	d, err := svc.Users.Drafts.Create("me", &gmailapi.Draft{Message: encode(raw, a)}).Context(ctx).Do()
+	d, err := newDraft(svc, raw, a).Context(ctx).Do()
 	if err != nil {
 		return "", retriable(google.Read(err), "gmail.drafts.create",
 			"The mail could not be prepared in Gmail. Nothing was sent.")
@@ -62,8 +69,42 @@ func (s *sender) createDraft(ctx context.Context, c tool.Call, a Args) (string, 
 	return string(b), err
 }
 
+// newDraft, sendingDraft and sending are the requests with a message. A message with files is uploaded: Gmail takes
+// only small ones in JSON.
+func newDraft(svc *gmailapi.Service, raw []byte, a Args) *gmailapi.UsersDraftsCreateCall {
+	call := svc.Users.Drafts.Create("me", &gmailapi.Draft{Message: encode(raw, a)})
+	if len(a.Attachments) > 0 {
+		call.Media(bytes.NewReader(raw), uploaded...)
+	}
+	return call
+}
+
+func sendingDraft(svc *gmailapi.Service, id string, raw []byte, a Args) *gmailapi.UsersDraftsSendCall {
+	call := svc.Users.Drafts.Send("me", &gmailapi.Draft{Id: id, Message: encode(raw, a)})
+	if len(a.Attachments) > 0 {
+		call.Media(bytes.NewReader(raw), uploaded...)
+	}
+	return call
+}
+
+func sending(svc *gmailapi.Service, raw []byte, a Args) *gmailapi.UsersMessagesSendCall {
+	call := svc.Users.Messages.Send("me", encode(raw, a))
+	if len(a.Attachments) > 0 {
+		call.Media(bytes.NewReader(raw), uploaded...)
+	}
+	return call
+}
+
+// uploaded has one request for the whole message: a request of several could be repeated in part.
+var uploaded = []googleapi.MediaOption{googleapi.ContentType("message/rfc822"), googleapi.ChunkSize(0)}
+
+// encode returns the message in JSON, without its text if that is uploaded.
 func encode(raw []byte, a Args) *gmailapi.Message {
-	return &gmailapi.Message{Raw: base64.URLEncoding.EncodeToString(raw), ThreadId: a.ThreadID}
+	m := &gmailapi.Message{ThreadId: a.ThreadID}
+	if len(a.Attachments) == 0 {
+		m.Raw = base64.URLEncoding.EncodeToString(raw)
+	}
+	return m
 }
 
 // retriable returns the error of a failed call that reaches no recipient.
@@ -80,11 +121,16 @@ func retriable(f provider.Failure, call, what string) error {
 // it after that check, the approved message is sent all the same, because drafts.send takes the message as its argument
 // (guide "Create and send draft emails": "Sending drafts ... with an updated message").
 func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, error) {
-	h, raw, err := approved(c, a)
+	release, err := hold(ctx, a.enclosedSize())
 	if err != nil {
 		return Sent{}, err
 	}
-	svc, err := s.service(ctx, c)
+	defer release()
+	h, raw, err := s.approved(ctx, c, a)
+	if err != nil {
+		return Sent{}, err
+	}
+	svc, err := s.serviceFor(ctx, c, a)
 	if err != nil {
 		return Sent{}, err
 	}
@@ -103,7 +149,7 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 	}
 	sending, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	m, err := svc.Users.Drafts.Send("me", &gmailapi.Draft{Id: h.Draft, Message: encode(raw, a)}).Context(sending).Do()
+	m, err := sendingDraft(svc, h.Draft, raw, a).Context(sending).Do()
 	sent, err := outcome(m, err, "gmail.drafts.send", tool.Ambiguous)
 	if err != nil {
 		return Sent{}, err
@@ -112,12 +158,12 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 }
 
 // approved returns the recorded handle and the approved message that it identifies.
-func approved(c tool.Call, a Args) (h handle, raw []byte, err error) {
+func (s *sender) approved(ctx context.Context, c tool.Call, a Args) (h handle, raw []byte, err error) {
 	if err := json.Unmarshal([]byte(c.Handle), &h); err != nil || h.Draft == "" {
 		return h, nil, fault.New(fault.Policy, fault.CodeIntegrity,
 			"No draft was recorded for this mail. Nothing was sent.")
 	}
-	if raw, err = build(a, c); err != nil {
+	if raw, err = s.message(ctx, c, a); err != nil {
 		return h, nil, err
 	}
 	if digest(raw) != h.SHA256 {

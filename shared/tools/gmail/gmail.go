@@ -21,6 +21,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/visible"
+	"github.com/countersign-run/countersign/shared/tools/given"
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
@@ -52,6 +53,8 @@ type Options struct {
 	// owner may also have deleted it, so the default is false: a person is asked.
 	InferSent bool
 	Reads     bool // whether mails can be read, so that they can be answered and forwarded
+	// Files are the files that users attached in their conversations. Nil: none can leave with a mail.
+	Files *given.Files
 	// Markdown converts HTML. If it is nil, as in a function that reads no mail, gmail_read returns HTML as it is.
 	Markdown Converter
 }
@@ -66,6 +69,8 @@ type Args struct {
 	HTMLBody  string   `json:"htmlBody,omitempty" jsonschema:"The same message as HTML. Leave it out unless HTML is asked for."`
 	ThreadID  string   `json:"threadId,omitempty" jsonschema:"Gmail's id of the conversation that this answers."`
 	InReplyTo string   `json:"inReplyTo,omitempty" jsonschema:"The Message-ID, with its angle brackets, that this answers."`
+	// Attachments exist only with Options.Files or Options.Reads.
+	Attachments []Enclosure `json:"attachments,omitempty" jsonschema:"Files that leave with the mail. A forwarded mail keeps its own."`
 	// These arguments exist only with Options.Reads.
 	From    string   `json:"from,omitempty" jsonschema:"One of the account's verified send-as addresses, if the user asks for another sender."`
 	ReplyTo *Reply   `json:"replyTo,omitempty" jsonschema:"To answer a mail: leave out to, cc, threadId and inReplyTo; they and the subject come from that mail, and its text is quoted below yours."`
@@ -81,7 +86,8 @@ type Reply struct {
 
 // Forward names the mail that the new mail forwards.
 type Forward struct {
-	MessageID string `json:"messageId" jsonschema:"Gmail's id of the mail, as gmail_search returns it."`
+	MessageID          string `json:"messageId" jsonschema:"Gmail's id of the mail, as gmail_search returns it."`
+	WithoutAttachments bool   `json:"withoutAttachments,omitempty" jsonschema:"Whether to leave out the mail's attachments."`
 }
 
 // Sent is the tool's result.
@@ -121,7 +127,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 }
 
 func newSender(accounts provider.Accounts, o Options) *sender {
-	s := &sender{client: newClient(accounts, o), inferSent: o.InferSent}
+	s := &sender{client: newClient(accounts, o), inferSent: o.InferSent, files: o.Files}
 	if o.Reads {
 		s.origins = &reader{s.client, o.Markdown}
 	}
@@ -132,14 +138,15 @@ func newSender(accounts provider.Accounts, o Options) *sender {
 func composing[Out any](s *sender, o Options) tool.Def[Args, Out] {
 	d := tool.Def[Args, Out]{
 		SideEffect: true,
-		Refine:     func(schema *jsonschema.Schema) { refine(schema, o.Reads) },
+		Refine:     func(schema *jsonschema.Schema) { refine(schema, o) },
 		Normalize:  normalize,
+		Bare:       withoutFacts,
 		Revise:     revise,
 		Targets:    targets,
 		Pinned:     pinned,
 		Reads:      s.Reads,
 	}
-	if o.Reads {
+	if o.Reads || o.Files != nil {
 		d.Complete = s.complete
 	}
 	return d
@@ -165,17 +172,14 @@ func pinned(a Args) any {
 	return a
 }
 
-func refine(s *jsonschema.Schema, reads bool) {
+func refine(s *jsonschema.Schema, o Options) {
 	p := s.Properties
-	if !reads {
-		delete(p, "from")
-		delete(p, "replyTo")
-		delete(p, "forward")
-		delete(p, "origin")
-		s.PropertyOrder = slices.DeleteFunc(s.PropertyOrder, func(name string) bool { return p[name] == nil })
+	if !o.Reads {
+		drop(s, "from", "replyTo", "forward", "origin")
 	} else {
 		refineOrigin(s)
 	}
+	refineEnclosures(s, o)
 	p["to"].MinItems = jsonschema.Ptr(1)
 	for _, list := range []string{"to", "cc", "bcc"} {
 		p[list].MaxItems = jsonschema.Ptr(MaxRecipients)
@@ -187,8 +191,38 @@ func refine(s *jsonschema.Schema, reads bool) {
 	p["htmlBody"].MaxLength = jsonschema.Ptr(MaxBody)
 	p["threadId"].MaxLength = jsonschema.Ptr(32)
 	p["inReplyTo"].MaxLength = jsonschema.Ptr(250)
-	if reads {
+	if o.Reads {
 		p["to"].MinItems = nil
+	}
+}
+
+// drop removes properties from a schema.
+func drop(s *jsonschema.Schema, names ...string) {
+	for _, name := range names {
+		delete(s.Properties, name)
+	}
+	s.PropertyOrder = slices.DeleteFunc(s.PropertyOrder, func(name string) bool { return s.Properties[name] == nil })
+}
+
+// refineEnclosures leaves out the files that no call can name.
+func refineEnclosures(s *jsonschema.Schema, o Options) {
+	if !o.Reads && o.Files == nil {
+		drop(s, "attachments")
+		return
+	}
+	all := s.Properties["attachments"]
+	all.MaxItems = jsonschema.Ptr(MaxEnclosures)
+	drop(all.Items, "is")
+	if !o.Reads {
+		drop(all.Items, "messageId", "part")
+	}
+	if o.Files == nil {
+		drop(all.Items, "file")
+	}
+	for name, most := range map[string]int{"file": 255, "messageId": 32, "part": 100} {
+		if p := all.Items.Properties[name]; p != nil {
+			p.MaxLength = &most
+		}
 	}
 }
 
@@ -206,6 +240,7 @@ func revise(before, edited Args) Args {
 	if edited.Body != before.Body && edited.HTMLBody == before.HTMLBody {
 		edited.HTMLBody = ""
 	}
+	edited.Attachments = keepEnclosed(before.Attachments, edited.Attachments)
 	return edited
 }
 
@@ -215,12 +250,15 @@ func (a Args) recipients() []string { return slices.Concat(a.To, a.Cc, a.Bcc) }
 // targetMail is the kind of a target that is a mail of the account, by Gmail's ID. The new mail quotes or forwards it.
 const targetMail tool.TargetKind = "mail"
 
+// targetFile is the kind of a file that leaves with a mail.
+const targetFile tool.TargetKind = "file"
+
 // targetSender is the kind of an address from which a mail leaves instead of the account's own.
 const targetSender tool.TargetKind = "sender"
 
 // targets returns the recipients. Another sender is a target too: the card of an always-allowed address showed the
 // account's own. If the text of another mail goes to people who did not send it, that mail is a target
-// too, so that no always-allowed address covers the call: the model may never have read the text.
+// too, so that no always-allowed address covers the call: the model may never have read the text. So is each file.
 func targets(a Args) []tool.Target {
 	all := tool.Addresses(a.recipients())
 	if a.From != "" {
@@ -231,6 +269,9 @@ func targets(a Args) []tool.Target {
 	}
 	if a.ReplyTo != nil && (a.Origin == nil || a.Origin.redirected()) {
 		all = append(all, tool.Target{Kind: targetMail, Value: a.ReplyTo.MessageID})
+	}
+	for _, e := range a.Attachments {
+		all = append(all, e.target())
 	}
 	return all
 }
@@ -257,5 +298,6 @@ func heading(a Args) string {
 type sender struct {
 	client
 	inferSent bool
-	origins   *reader // reads the mails that are answered or forwarded; nil if mails cannot be read
+	files     *given.Files // nil if a mail has no files of the conversation
+	origins   *reader      // reads the mails that are answered or forwarded; nil if mails cannot be read
 }

@@ -72,11 +72,16 @@ func (s *sender) history(ctx context.Context, c tool.Call, _ Args) (string, erro
 
 // leave creates the draft. Nothing reaches a recipient, but a lost answer must not lead to a second draft.
 func (s *sender) leave(ctx context.Context, c tool.Call, a Args) (Drafted, error) {
-	raw, err := build(a, c)
+	release, err := hold(ctx, a.enclosedSize())
 	if err != nil {
 		return Drafted{}, err
 	}
-	svc, err := s.service(ctx, c)
+	defer release()
+	raw, err := s.message(ctx, c, a)
+	if err != nil {
+		return Drafted{}, err
+	}
+	svc, err := s.serviceFor(ctx, c, a)
 	if err != nil {
 		return Drafted{}, err
 	}
@@ -85,7 +90,7 @@ func (s *sender) leave(ctx context.Context, c tool.Call, a Args) (Drafted, error
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	d, err := svc.Users.Drafts.Create("me", &gmailapi.Draft{Message: encode(raw, a)}).Context(ctx).Do()
+	d, err := newDraft(svc, raw, a).Context(ctx).Do()
 	switch {
 	case err != nil:
 		return Drafted{}, notLeft(google.Read(err))

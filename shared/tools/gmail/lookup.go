@@ -23,11 +23,16 @@ const maxLookedAt = 200
 
 // lookUp searches the sent mails for the action's header, from the newest back to the time of the proposal.
 func (s *sender) lookUp(ctx context.Context, c tool.Call, a Args) (tool.Verdict, Sent, string, error) {
-	raw, err := build(a, c)
+	release, err := hold(ctx, a.enclosedSize())
 	if err != nil {
-		return tool.Unknown, Sent{}, noRecord, nil
+		return "", Sent{}, "", err
 	}
-	svc, err := s.service(ctx, c)
+	defer release()
+	raw, err := s.message(ctx, c, a)
+	if err != nil {
+		return unrecorded(err)
+	}
+	svc, err := s.serviceFor(ctx, c, a)
 	if err != nil {
 		return cannotAsk(err, "client")
 	}

@@ -2,12 +2,15 @@ package gmail
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/emersion/go-message"
 
@@ -24,9 +27,18 @@ const actionHeader = "X-Countersign-Action"
 
 var validAction = lazyregexp.New(`^[A-Za-z0-9_-]{1,128}$`)
 
+// message returns the message of an approved call, with its files.
+func (s *sender) message(ctx context.Context, c tool.Call, a Args) ([]byte, error) {
+	files, err := s.contents(ctx, c, a.Attachments)
+	if err != nil {
+		return nil, err
+	}
+	return build(a, c, files...)
+}
+
 // build returns the message of a call (RFC 5322, RFC 2045). The same call always has the same bytes: Gmail adds the
-// date and the Message-ID, and the sender if the account's address is not known.
-func build(a Args, c tool.Call) ([]byte, error) {
+// date and the Message-ID, and the sender if the account's address is not known. files are those of a.Attachments.
+func build(a Args, c tool.Call, files ...[]byte) ([]byte, error) {
 	action := c.ActionID
 	if !validAction.MatchString(action) {
 		return nil, unbuilt(fmt.Errorf("an action ID of %d octets is too long for a header value", len(action)))
@@ -35,23 +47,40 @@ func build(a Args, c tool.Call) ([]byte, error) {
 	if from := fromOf(c, a); from != "" {
 		h.Set("From", from)
 	}
-	bodies := []part{{"text/plain", a.Body + a.quote()}}
+	bodies := []part{{kind: "text/plain", body: a.Body + a.quote()}}
 	if a.HTMLBody != "" {
-		bodies = append(bodies, part{"text/html", a.HTMLBody + a.quoteHTML()})
+		bodies = append(bodies, part{kind: "text/html", body: a.HTMLBody + a.quoteHTML()})
 	}
-	var b bytes.Buffer
-	var err error
+	text := part{parts: bodies, kind: "multipart/alternative", boundary: boundary(action)}
 	if len(bodies) == 1 {
-		setText(&h, bodies[0].kind)
-		err = writeText(&b, h, bodies[0])
-	} else {
-		h.SetContentType("multipart/alternative", map[string]string{"boundary": boundary(action)})
-		err = writeParts(&b, h, bodies)
+		text = bodies[0]
+	}
+	if len(files) > 0 {
+		text.boundary = boundary(action + " text")
+		text = part{kind: "multipart/mixed", boundary: boundary(action), parts: []part{text}}
+		for i, data := range files {
+			text.parts = append(text.parts, part{kind: a.Attachments[i].Is.Type, file: a.Attachments[i].Is, data: data})
+		}
+	}
+	text.set(&h)
+	var b bytes.Buffer
+	b.Grow(sizeOf(files))
+	w, err := message.CreateWriter(&b, h)
+	if err == nil {
+		err = text.write(w)
 	}
 	if err != nil {
 		return nil, unbuilt(err)
 	}
 	return b.Bytes(), nil
+}
+
+// sizeOf returns about as many bytes as the files have in base64.
+func sizeOf(files [][]byte) (n int) {
+	for _, data := range files {
+		n += len(data)/3*4 + len(data)/50
+	}
+	return n
 }
 
 // accountOf returns the address of the account for which the call was approved, or "" if it is not known.
@@ -63,7 +92,15 @@ func accountOf(c tool.Call) string {
 	return from
 }
 
-type part struct{ kind, body string }
+// part is a text, a file, or a container of other parts.
+type part struct {
+	kind     string
+	body     string // of a text
+	file     *Enclosed
+	data     []byte // of a file
+	parts    []part
+	boundary string // between the parts
+}
 
 func unbuilt(err error) error {
 	return fault.New(fault.Tool, fault.CodeInternal, "The mail could not be prepared.").Because(err)
@@ -90,46 +127,49 @@ func header(a Args, action string) message.Header {
 	return h
 }
 
-func setText(h *message.Header, kind string) {
-	h.Set("Content-Transfer-Encoding", "quoted-printable")
-	h.SetContentType(kind, map[string]string{"charset": "utf-8"})
+// set adds the headers of the part.
+func (p part) set(h *message.Header) {
+	switch {
+	case p.parts != nil:
+		h.SetContentType(p.kind, map[string]string{"boundary": p.boundary})
+	case p.file == nil:
+		h.Set("Content-Transfer-Encoding", "quoted-printable")
+		h.SetContentType(p.kind, map[string]string{"charset": "utf-8"})
+	default:
+		h.Set("Content-Transfer-Encoding", "base64")
+		h.SetContentDisposition("attachment", map[string]string{"filename": p.file.Name})
+		params := map[string]string{"name": p.file.Name}
+		if strings.HasPrefix(p.kind, "text/") && utf8.Valid(p.data) {
+			params["charset"] = "utf-8"
+		}
+		h.SetContentType(p.kind, params)
+	}
 }
 
-func writeText(w io.Writer, h message.Header, p part) error {
-	mw, err := message.CreateWriter(w, h)
-	if err != nil {
-		return err
+// write writes the body of the part.
+func (p part) write(w *message.Writer) error {
+	var err error
+	switch {
+	case p.file != nil:
+		_, err = w.Write(p.data)
+	case p.parts == nil:
+		_, err = io.WriteString(w, p.body)
 	}
-	return fill(mw, p.body)
-}
-
-func writeParts(w io.Writer, h message.Header, parts []part) error {
-	mw, err := message.CreateWriter(w, h)
-	if err != nil {
-		return err
-	}
-	for _, p := range parts {
-		var ph message.Header
-		setText(&ph, p.kind)
-		pw, err := mw.CreatePart(ph)
+	for _, inner := range p.parts {
+		var h message.Header
+		inner.set(&h)
+		iw, err := w.CreatePart(h)
+		if err == nil {
+			err = inner.write(iw)
+		}
 		if err != nil {
 			return err
 		}
-		if err := fill(pw, p.body); err != nil {
-			return err
-		}
 	}
-	return mw.Close()
+	return cmp.Or(err, w.Close())
 }
 
-func fill(w io.WriteCloser, body string) error {
-	if _, err := io.WriteString(w, body); err != nil {
-		return err
-	}
-	return w.Close()
-}
-
-// boundary returns a string that cannot occur in a body: quoted-printable never contains "=_".
+// boundary returns a string that cannot occur in a body: neither quoted-printable nor base64 contains "=_".
 func boundary(action string) string {
 	sum := sha256.Sum256([]byte(action))
 	return "=_countersign_" + hex.EncodeToString(sum[:16])

@@ -1,6 +1,7 @@
 package gmail
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -45,7 +46,7 @@ func normalize(a Args) (Args, error) {
 		*list.in = slices.DeleteFunc(all, func(s string) bool { return slices.Contains(known, s) })
 		known = append(known, *list.in...)
 	}
-	if err := normalizeOrigin(a); err != nil {
+	if err := cmp.Or(normalizeOrigin(a), normalizeEnclosures(a.Attachments)); err != nil {
 		return a, err
 	}
 	if len(a.To) == 0 && (a.ReplyTo == nil || a.Origin != nil) {

@@ -76,7 +76,10 @@ var refused = map[string]toolstest.Refused{
 		Field: "headers"},
 	"a mailbox": {Change: map[string]any{"userId": "userB@example.com"}, Field: "userId"},
 	"attachments": {
-		Change: map[string]any{"attachments": []any{map[string]string{"path": "/etc/passwd"}}}, Field: "attachments"},
+		Change: map[string]any{"attachments": []any{map[string]string{"file": "a.pdf"}}}, Field: "attachments"},
+	"a path": {
+		Change: map[string]any{"attachments": []any{map[string]string{"path": "/etc/passwd"}}},
+		Field:  "attachments/0/path"},
 	"line break in In-Reply-To": {Change: map[string]any{"threadId": "18c0ffee",
 		"inReplyTo": "<x@y>\r\nBcc: e@x.com"}, Field: "inReplyTo"},
 	"an In-Reply-To with a space": {Change: map[string]any{"inReplyTo": "<x y@z>"}, Field: "inReplyTo"},

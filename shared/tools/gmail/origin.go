@@ -27,6 +27,8 @@ type Origin struct {
 	Because    string   `json:"because,omitempty"` // why it goes to them
 	Left       []string `json:"left,omitempty"`    // attachments that a forwarded mail loses
 	Quote      string   `json:"quote,omitempty"`   // the text below the user's words
+
+	files []Attachment // of a forwarded mail
 }
 
 func normalizeOrigin(a Args) error {
@@ -42,13 +44,17 @@ func normalizeOrigin(a Args) error {
 }
 
 // complete checks the sender, and fills in and replaces the arguments that a model cannot know or must not choose: the
-// conversation, the Message-IDs, and the recipients and subject of an answer.
-func (s *sender) complete(ctx context.Context, c tool.Call, a Args) (Args, error) {
-	a, err := s.chooseSender(ctx, c, a)
-	if err != nil {
-		return a, err
+// conversation, the Message-IDs, the recipients and subject of an answer, and the facts about files.
+func (s *sender) complete(ctx context.Context, c tool.Call, a Args) (_ Args, err error) {
+	if s.origins != nil {
+		if a, err = s.chooseSender(ctx, c, a); err != nil {
+			return a, err
+		}
+		if a, err = s.derive(ctx, c, a); err != nil {
+			return a, err
+		}
 	}
-	if a, err = s.derive(ctx, c, a); err != nil {
+	if a, err = s.enclose(ctx, c, a); err != nil {
 		return a, err
 	}
 	return normalize(a)
@@ -127,10 +133,7 @@ func (s *sender) origin(ctx context.Context, c tool.Call, id string, forwarded b
 	}
 	o := &Origin{MessageID: id, From: l.From, Subject: l.Subject, Date: l.Date, References: l.References}
 	if o.Quote = quotation(l); forwarded {
-		o.Quote, o.References = passedOn(l), nil
-		for _, f := range l.Attachments {
-			o.Left = append(o.Left, f.Name)
-		}
+		o.Quote, o.References, o.files = passedOn(l), nil, l.Attachments
 	}
 	return m, o, nil
 }

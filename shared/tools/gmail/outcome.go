@@ -13,20 +13,25 @@ import (
 
 // sendDirectly sends in one call, and never repeats a call that may have been accepted.
 func (s *sender) sendDirectly(ctx context.Context, c tool.Call, a Args) (Sent, error) {
-	raw, err := build(a, c)
+	release, err := hold(ctx, a.enclosedSize())
 	if err != nil {
 		return Sent{}, err
 	}
-	svc, err := s.service(ctx, c)
+	defer release()
+	raw, err := s.message(ctx, c, a)
+	if err != nil {
+		return Sent{}, err
+	}
+	svc, err := s.serviceFor(ctx, c, a)
 	if err != nil {
 		return Sent{}, err
 	}
 	if err := s.check(ctx, c, a); err != nil {
 		return Sent{}, err
 	}
-	sending, cancel := context.WithTimeout(ctx, s.Timeout)
+	limited, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	m, err := svc.Users.Messages.Send("me", encode(raw, a)).Context(sending).Do()
+	m, err := sending(svc, raw, a).Context(limited).Do()
 	sent, err := outcome(m, err, "gmail.messages.send", tool.Transient)
 	if err != nil {
 		return Sent{}, err

@@ -25,6 +25,7 @@ func preview(a Args) tool.Preview {
 			"say the same.")
 	}
 	addLinks(&p, a.HTMLBody)
+	addEnclosures(&p, a)
 	if a.Origin != nil {
 		addOrigin(&p, a)
 	} else if a.ThreadID != "" || a.InReplyTo != "" {

@@ -22,7 +22,8 @@ const (
 	noAccess = "We can no longer look at the Gmail account that this mail was approved for, so we cannot tell " +
 		"whether it was sent. Please look into its Sent folder."
 	sentOther = "A mail was sent for this, and it differs from the approved one. Please look into your Sent folder."
-	noRecord  = "The record of this mail's draft cannot be read. Please look into your Sent folder."
+	noRecord  = "The record of this mail's draft, or a file of the mail, cannot be read. Please look into your Sent " +
+		"folder."
 )
 
 // newest is the number of sent messages that are searched.
@@ -35,11 +36,16 @@ func (s *sender) reconcileDraft(ctx context.Context, c tool.Call, a Args) (tool.
 	if c.Handle == "" {
 		return tool.NotDone, Sent{}, "", nil // without a recorded draft, Execute sends nothing
 	}
-	h, raw, err := approved(c, a)
+	release, err := hold(ctx, a.enclosedSize())
 	if err != nil {
-		return tool.Unknown, Sent{}, noRecord, nil
+		return "", Sent{}, "", err
 	}
-	svc, err := s.service(ctx, c)
+	defer release()
+	h, raw, err := s.approved(ctx, c, a)
+	if err != nil {
+		return unrecorded(err)
+	}
+	svc, err := s.serviceFor(ctx, c, a)
 	if err != nil {
 		return cannotAsk(err, "client")
 	}
@@ -51,6 +57,14 @@ func (s *sender) reconcileDraft(ctx context.Context, c tool.Call, a Args) (tool.
 		return cannotAsk(err, "gmail.drafts.get")
 	}
 	return s.searchSent(ctx, svc, c, h, raw)
+}
+
+// unrecorded returns the verdict if the approved mail cannot be made again: unknown, unless a later try may succeed.
+func unrecorded(err error) (tool.Verdict, Sent, string, error) {
+	if tool.IsTransient(err) {
+		return "", Sent{}, "", err
+	}
+	return tool.Unknown, Sent{}, noRecord, nil
 }
 
 // cannotAsk returns the verdict if Gmail did not answer: unknown if only the user can resolve that, else an error,

@@ -159,6 +159,7 @@ function mine(items) {
 const mail = (m) => el('article', { class: 'item mail' }, el('div', {}, el('h3', {}, m.subject || '(no subject)'),
   el('dl', { class: 'fields' },
     ...pairs(['From', m.from], ['To', m.to?.join(', ')], ['Cc', m.cc?.join(', ')], ['Bcc', m.bcc?.join(', ')],
+      ['Files', m.attachments?.map((f) => `${f.name} (${f.size} bytes)`).join(', ')],
       ['Sent', clocked(m.sentAt)])),
   el('p', { class: 'long' }, m.text || '')));
 

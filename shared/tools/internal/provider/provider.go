@@ -28,16 +28,16 @@ type Accounts interface {
 // Timeout is the default time limit of one call to a provider.
 const Timeout = 20 * time.Second
 
-// maxAnswer limits the size of one answer. The largest expected ones are a draft of two bodies in base64, and the files
-// of a repository.
-const maxAnswer = 4 << 20
+// MaxAnswer limits the size of one answer. The largest expected ones are a draft of two bodies in base64, and the files
+// of a repository. Mails with files have a limit of their own.
+const MaxAnswer = 4 << 20
 
 // Client returns the client of the call's user in the call's place, an account of the provider of this name, made safe
 // for calls that must not be repeated. It follows no redirect, since net/http would send a POST again to the new
-// address, with the user's token; and it limits the size of an answer. net/http itself repeats a POST only if nothing
-// was written, or if the request has an Idempotency-Key: never set that header for a provider that ignores it
+// address, with the user's token; and it reads at most most bytes of an answer. net/http itself repeats a POST only if
+// nothing was written, or if the request has an Idempotency-Key: never set that header for a provider that ignores it
 // (net/http, Request.isReplayable). An error means that nothing was sent.
-func Client(ctx context.Context, a Accounts, c tool.Call, name string) (*http.Client, error) {
+func Client(ctx context.Context, a Accounts, c tool.Call, name string, most int64) (*http.Client, error) {
 	given, err := a.Client(ctx, c.UID, c.Place)
 	if err != nil {
 		var e *fault.Error
@@ -50,6 +50,6 @@ func Client(ctx context.Context, a Accounts, c tool.Call, name string) (*http.Cl
 	}
 	once := *given
 	once.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	once.Transport = outbound.Limit(once.Transport, maxAnswer)
+	once.Transport = outbound.Limit(once.Transport, most)
 	return &once, nil
 }

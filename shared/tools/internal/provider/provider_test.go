@@ -30,11 +30,11 @@ func TestClientRedirectsAndLimits(t *testing.T) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 			return
 		}
-		_, _ = w.Write(make([]byte, maxAnswer+100))
+		_, _ = w.Write(make([]byte, MaxAnswer+100))
 	}))
 	defer srv.Close()
 	c, err := Client(t.Context(), linked(func() (*http.Client, error) { return srv.Client(), nil }),
-		tool.Call{UID: "u"}, "X")
+		tool.Call{UID: "u"}, "X", MaxAnswer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +50,8 @@ func TestClientRedirectsAndLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	if b, err := io.ReadAll(res.Body); err != nil || len(b) != maxAnswer {
-		t.Errorf("read %d bytes, %v; want %d", len(b), err, maxAnswer)
+	if b, err := io.ReadAll(res.Body); err != nil || len(b) != MaxAnswer {
+		t.Errorf("read %d bytes, %v; want %d", len(b), err, MaxAnswer)
 	}
 }
 
@@ -60,12 +60,12 @@ func TestClientMissing(t *testing.T) {
 		return linked(func() (*http.Client, error) { return nil, err })
 	}
 	if _, err := Client(t.Context(), fail(errors.New("store down")), tool.Call{UID: "u"},
-		"X"); !tool.IsTransient(err) ||
+		"X", MaxAnswer); !tool.IsTransient(err) ||
 		tool.IsAmbiguous(err) {
 		t.Errorf("Client = %v; want a transient error", err)
 	}
 	reauth := fault.New(fault.Auth, fault.CodeReauth, "Link it.")
-	if _, err := Client(t.Context(), fail(reauth), tool.Call{UID: "u"}, "X"); !fault.Is(err, fault.Auth,
+	if _, err := Client(t.Context(), fail(reauth), tool.Call{UID: "u"}, "X", MaxAnswer); !fault.Is(err, fault.Auth,
 		fault.CodeReauth) ||
 		tool.IsTransient(err) {
 		t.Errorf("Client = %v; want the AuthError", err)

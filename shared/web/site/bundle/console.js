@@ -5678,6 +5678,7 @@ var mail2 = (m) => el("article", { class: "item mail" }, el(
       ["To", m.to?.join(", ")],
       ["Cc", m.cc?.join(", ")],
       ["Bcc", m.bcc?.join(", ")],
+      ["Files", m.attachments?.map((f) => `${f.name} (${f.size} bytes)`).join(", ")],
       ["Sent", clocked(m.sentAt)]
     )
   ),
