@@ -14,6 +14,7 @@
 //	go run ./scripts/ops enable USER -yes                  enable the user again
 //	go run ./scripts/ops delete-user USER -yes             delete a user's data; the audit stays and verifies
 //	go run ./scripts/ops export USER                       print the stored data of a user as lines of JSON
+//	go run ./scripts/ops audit export -out FOLDER          export all entries of the audit, by day, for BigQuery
 //	go run ./scripts/ops action-key NAME                   print the key of an endpoint (binding key: derived)
 //	go run ./scripts/ops rotate KEY                        print the next value of a key; -h names them
 //	go run ./scripts/ops rotate KEY -retire                print the value without its earlier keys
@@ -97,6 +98,7 @@ var commands = map[string]command{
 	"enable":      {"USER", "Enable a disabled user.", enable},
 	"delete-user": {"USER", "Delete a user's data; the audit stays and verifies.", deleteUser},
 	"export":      {"USER", "Print the stored data of a user as lines of JSON.", export},
+	"audit":       {"export", "Export the audit of all users, by day, as lines of JSON for BigQuery.", auditOf},
 	"action-key":  {"NAME", "Print the key of the endpoint of a declared action (binding key: derived).", actionKey},
 	"rotate": {"KEY",
 		"Print the next value of a key: chat-key, token-key, action-key, webhook-keys, vapid-key, mcp-secrets, " +

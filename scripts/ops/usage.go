@@ -24,6 +24,7 @@ var examples = map[string][]string{
 	"enable":       {"ana", "ana -yes"},
 	"delete-user":  {"ana", "ana -yes"},
 	"export":       {"ana"},
+	"audit":        {"export", "export -out november -from 2026-11-01 -to 2026-11-30"},
 	"action-key":   {"submitRating"},
 	"rotate":       {"chat-key", "token-key -retire"},
 	"receipt-keys": {""},
