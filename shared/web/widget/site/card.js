@@ -116,3 +116,108 @@ dd { white-space: pre-wrap; }
 .card > .buttons.more { position: static; margin: 0; padding: 0; }
 .card .buttons button { min-height: 44px; }
 `);
+
+/** Shows the waiting approvals of a chat as cards in its element. */
+export class Cards {
+  #host;
+  #waiting;
+  #told;
+  /** @type {Map<string, {says: string, el: HTMLElement}>} */ #shown = new Map();
+  /** @type {typeof import('./editor.js') | null} */ #editor = null;
+  #moved = 0; // timer of cards that have just appeared or moved
+
+  /**
+   * @param {import('./gemini-chat.js').GeminiChatElement} host
+   * @param {HTMLElement} waiting contains the cards
+   * @param {HTMLElement} told tells a screen reader the outcome of a card
+   */
+  constructor(host, waiting, told) {
+    this.#host = host;
+    this.#waiting = waiting;
+    this.#told = told;
+    this.#dress(sheet);
+  }
+
+  /** Shows the cards, and returns the first new one. */
+  show() {
+    const { chat, messageInput, shadowRoot } = this.#host;
+    /** @type {HTMLElement | null} */
+    let fresh = null;
+    const ids = chat.approvals.map((card) => card.approval.approvalId);
+    for (const [id, { el }] of this.#shown) {
+      if (ids.includes(id)) continue;
+      if (el.contains(shadowRoot?.activeElement ?? null)) messageInput.focus();
+      el.remove();
+      this.#shown.delete(id);
+      this.#hold();
+    }
+    for (const card of chat.approvals) {
+      const id = card.approval.approvalId;
+      const old = this.#shown.get(id);
+      if (old?.says === saysOf(card)) continue;
+      const form = card.edit && card.state === 'open' ? this.#form(card) : undefined;
+      const decide = (/** @type {string} */ decision) => {
+        if (this.#moved) return;
+        if (decision === 'approve_with_edits') this.#edit(card);
+        else chat.decide(id, decision);
+      };
+      const el = cardOf(card, decide, () => chat.now(), form);
+      const focused = old?.el.contains(shadowRoot?.activeElement ?? null);
+      if (old) this.#told.textContent = stateOf(card);
+      if (old) old.el.replaceWith(el);
+      else this.#waiting.append((fresh ??= el, el));
+      if (focused && !form) el.querySelector('h3')?.focus();
+      this.#shown.set(id, { says: saysOf(card), el });
+      this.#hold();
+    }
+    return fresh;
+  }
+
+  /** @param {CSSStyleSheet} more */
+  #dress(more) {
+    const { adoptedStyleSheets: sheets } = /** @type {ShadowRoot} */ (this.#host.shadowRoot);
+    if (!sheets.includes(more)) sheets.push(more);
+  }
+
+  /** Lets the user edit a card. @param {Card} card */
+  async #edit(card) {
+    try {
+      this.#editor = await import('./editor.js');
+      this.#dress(this.#editor.sheet);
+      Object.assign(card, { edit: { args: card.approval.args }, error: '' });
+    } catch {
+      card.error = 'The form could not be loaded. Try again in a little while, or look into your inbox.';
+    }
+    this.#host.chat.changed();
+  }
+
+  /** @param {Card} card */
+  #form(card) {
+    const { chat } = this.#host;
+    const send = (/** @type {Record<string, unknown>} */ args) =>
+      void (this.#moved || chat.decide(card.approval.approvalId, 'approve_with_edits', args));
+    return this.#editor?.editorOf(card, send, () => {
+      delete card.edit;
+      chat.changed();
+    });
+  }
+
+  /**
+   * Disables the decisions for half a second after a card has appeared or moved, because a double click was meant for
+   * what was there before.
+   */
+  #hold() {
+    const buttons = (/** @type {boolean} */ held) => this.#waiting.querySelectorAll('.buttons button')
+      .forEach((b) => (b.ariaDisabled = held ? 'true' : null));
+    clearTimeout(this.#moved);
+    buttons(true);
+    this.#moved = setTimeout(() => {
+      this.#moved = 0;
+      buttons(false);
+    }, 500);
+  }
+}
+
+/** Identifies the content of a card. @param {Card} card */
+const saysOf = ({ state, heldUntil, error, edit }) =>
+  `${state} ${heldUntil} ${error} ${edit ? edit.wrong?.message ?? 'edited' : ''}`;

@@ -35,14 +35,11 @@ export class GeminiChatElement extends HTMLElement {
     hold: 10,
   });
   /** @type {Map<string, HTMLElement>} */ #shown = new Map();
-  /** @type {Map<string, {says: string, el: HTMLElement}>} */ #cards = new Map();
   /** @type {{of: any, page: Promise<any>} | null} */ #known = null;
-  /** @type {typeof import('./card.js') | null} */ #look = null;
-  /** @type {typeof import('./editor.js') | null} */ #editor = null;
+  /** @type {import('./card.js').Cards | null} */ #cards = null;
   /** @type {Promise<import('./files.js').Files> | null} */ #files = null;
   /** @type {import('./launcher.js').Launcher | null} */ #launcher = null;
   /** @type {AbortController | null} */ #launched = null;
-  #moved = 0; // timer of cards that have just appeared or moved
 
   messageInput = /** @type {HTMLTextAreaElement} */ (make('textarea',
     { id: 'input', part: 'message-input', rows: 1, maxLength: 20000 }));
@@ -307,99 +304,20 @@ export class GeminiChatElement extends HTMLElement {
 
   /** Shows the cards, and returns the first new one. The module for cards is loaded with the first card. */
   #approvals() {
-    const look = this.#look;
-    if (!look) return void (this.chat.approvals.length && this.#loadLook());
-    /** @type {HTMLElement | null} */
-    let fresh = null;
-    const ids = this.chat.approvals.map((card) => card.approval.approvalId);
-    for (const [id, { el }] of this.#cards) {
-      if (ids.includes(id)) continue;
-      if (el.contains(this.shadowRoot?.activeElement ?? null)) this.messageInput.focus();
-      el.remove();
-      this.#cards.delete(id);
-      this.#hold();
-    }
-    for (const card of this.chat.approvals) {
-      const id = card.approval.approvalId;
-      const old = this.#cards.get(id);
-      if (old?.says === saysOf(card)) continue;
-      const form = card.edit && card.state === 'open' ? this.#form(card) : undefined;
-      const decide = (/** @type {string} */ decision) => {
-        if (this.#moved) return;
-        if (decision === 'approve_with_edits') this.#edit(card);
-        else this.chat.decide(id, decision);
-      };
-      const el = look.cardOf(card, decide, () => this.chat.now(), form);
-      const focused = old?.el.contains(this.shadowRoot?.activeElement ?? null);
-      if (old) this.#ui.told.textContent = look.stateOf(card);
-      if (old) old.el.replaceWith(el);
-      else this.#ui.waiting.append((fresh ??= el, el));
-      if (focused && !form) el.querySelector('h3')?.focus();
-      this.#cards.set(id, { says: saysOf(card), el });
-      this.#hold();
-    }
-    return fresh;
+    if (!this.#cards && this.chat.approvals.length) this.#loadCards();
+    return this.#cards?.show();
   }
 
-  async #loadLook() {
+  async #loadCards() {
     try {
-      const look = await import('./card.js');
-      this.#dress(look.sheet);
-      this.#look = look;
+      const { Cards } = await import('./card.js');
+      this.#cards ??= new Cards(this, this.#ui.waiting, this.#ui.told);
       this.#render();
     } catch {
       this.chat.interrupt('What waits for you could not be shown. Try again, or load this page again.');
     }
   }
-
-  /** @param {CSSStyleSheet} more */
-  #dress(more) {
-    const { adoptedStyleSheets: sheets } = /** @type {ShadowRoot} */ (this.shadowRoot);
-    if (!sheets.includes(more)) sheets.push(more);
-  }
-
-  /** Lets the user edit a card. @param {Card} card */
-  async #edit(card) {
-    try {
-      this.#editor = await import('./editor.js');
-      this.#dress(this.#editor.sheet);
-      Object.assign(card, { edit: { args: card.approval.args }, error: '' });
-    } catch {
-      card.error = 'The form could not be loaded. Try again in a little while, or look into your inbox.';
-    }
-    this.chat.changed();
-  }
-
-  /** @param {Card} card */
-  #form(card) {
-    const id = card.approval.approvalId;
-    const send = (/** @type {Record<string, unknown>} */ args) =>
-      void (this.#moved || this.chat.decide(id, 'approve_with_edits', args));
-    return this.#editor?.editorOf(card, send, () => {
-      delete card.edit;
-      this.chat.changed();
-    });
-  }
-
-  /**
-   * Disables the decisions for half a second after a card has appeared or moved, because a double click was meant for
-   * what was there before.
-   */
-  #hold() {
-    const buttons = (/** @type {boolean} */ held) => this.#ui.waiting.querySelectorAll('.buttons button')
-      .forEach((b) => (b.ariaDisabled = held ? 'true' : null));
-    clearTimeout(this.#moved);
-    buttons(true);
-    this.#moved = setTimeout(() => {
-      this.#moved = 0;
-      buttons(false);
-    }, 500);
-  }
 }
-
-/** Identifies the content of a card. @param {Card} card */
-const saysOf = ({ state, heldUntil, error, edit }) =>
-  `${state} ${heldUntil} ${error} ${edit ? edit.wrong?.message ?? 'edited' : ''}`;
 
 /** A property that the page set before this class was loaded. @param {any} el @param {string} name */
 function early(el, name) {
