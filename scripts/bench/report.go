@@ -103,7 +103,7 @@ func (b *bench) report(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "| %s | %s |\n", strings.Join(cells, " | "), goal)
 	}
-	line("two yeses at once: 20 calls are carried out", "20", func(name string) string {
+	line("two approvals at once: 20 calls run", "20", func(name string) string {
 		return fmt.Sprint(b.twice[name])
 	})
 	line("from the start of the process to its first answered turn, ms", "", func(name string) string {

@@ -2,8 +2,8 @@ package demohost
 
 import "testing"
 
-// TestBackground has commands end while programs that they have put into the background begin: whoever looks for
-// races sees that these are counted without one, and none of them begins after its command.
+// TestBackground ends commands while their background programs begin. The race detector checks how the host counts
+// these programs. No program begins after its command has ended.
 func TestBackground(t *testing.T) {
 	h := openTest(t)
 	for range 100 {

@@ -51,7 +51,8 @@ func (d *dialogue) named(t text) (*offered, text) {
 	return tool.behind(t, false)
 }
 
-// worded returns the tool of whose name and description the text begins with the most words, and the text behind them.
+// worded returns the tool whose name and description have the most words in common with the beginning of the text, and
+// the rest of the text.
 func (d *dialogue) worded(t text) (*offered, text) {
 	first := wordsOf(chunk.FindString(t.mask))
 	tool, _ := highest(d.unruled(), func(tool *offered) int {

@@ -1,6 +1,6 @@
 // Package demomodel implements the offline demo model of the local server. It speaks the Gemini protocol, so that the
-// real client and the whole runtime work without a key. It is not a language model but a small grammar: a wish is
-// carried out as it was said, or answered with what was not understood, and never changed.
+// real client and the whole runtime work without a key. It is not a language model but a small grammar: it does exactly
+// the wish, or answers with the part that it did not understand. It never changes a wish.
 //
 // [Model] is the whole of it. A dialogue (dialogue.go) is a request taken apart; wishes.go finds what its newest words
 // ask for, clause by clause, by rules (rule.go) of phrases (phrase.go). Each domain has its rules in a file: mail.go,

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// A wish is carried out as it was said or not at all: this file finds what a request says and no rule reads, and has
-// the question about it.
+// The model does exactly the wish, or nothing. This file finds the parts of a request that no rule reads, and asks
+// about them.
 
 var (
 	vague = lazyregexp.New(`(?i)\b(?:yesterday|\S+\s+\S+\s+ago\b|last\s+(?:week|month|year|` + weekdays + `)\b|` +

@@ -19,8 +19,8 @@ var (
 var besideGuests = lazyregexp.New(oneAddress + `>?\s*(?:,|(?:,\s*)?\b(?:and|plus|&)\b)\s+` +
 	`(\p{Lu}[\pL'’-]+|(?:her|his|their|my|our|the)\s+[\pL'’-]+)(?:\s|$)`)
 
-// strangers takes guests out of a text who are named without an address, and returns what the first is called. What
-// an event is about is none of them.
+// strangers removes from a text the guests that have a name and no address, and returns the name of the first one. The
+// subject of an event is not a guest.
 func strangers(left text) (rest text, name string) {
 	rest = left.without(invited).without(inviting)
 	end := len(rest.mask)

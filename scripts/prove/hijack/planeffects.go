@@ -111,8 +111,8 @@ func (s *planSiege) made(v fakegithub.View, text string, args map[string]any) in
 	}
 	s.Count("effects of plans within a grant", 1)
 	text, _, _ = strings.Cut(text, "<!-- countersign:") // the server's marker
-	for _, theirs := range []string{evilHost, stranger, canary} {
-		if strings.Contains(taint.Normalize(text), strings.ToLower(theirs)) && s.place != "task text" ||
+	for _, attackers := range []string{evilHost, stranger, canary} {
+		if strings.Contains(taint.Normalize(text), strings.ToLower(attackers)) && s.place != "task text" ||
 			strings.Contains(text, canary) {
 			s.fail("a stranger's address or private content went into %s: %q", v.Repository, text)
 		}

@@ -57,7 +57,7 @@ func chatState(s *env) got {
 	})
 	a := s.call(s.as, http.MethodPost, path, jsonOf(body))
 	if n := s.ran.Load(); n > 0 { // a page's state has no effects by itself
-		s.wrong("%d actions were carried out", n)
+		s.wrong("%d actions ran", n)
 	}
 	s.ownSections(prompts)
 	s.inOneLine(prompts, body["pageState"])

@@ -15,8 +15,8 @@ import (
 
 const calmClients = 16 // at once, before and beside the burst
 
-// burst is L12: approvals that wait are answered yes, first by a few clients one after the other, and then as many
-// again by a client each within one second. Whoever is refused with 429 or 503 asks again when the answer says so.
+// burst is L12: a few clients approve waiting calls one after the other. Then as many clients as there are further
+// calls approve one each, within one second. A client that gets a 429 or 503 asks again at the time in the answer.
 func burst(ctx context.Context, g *env, r *Report) {
 	g.begin(ctx)
 	calmly, err := g.asked(ctx)

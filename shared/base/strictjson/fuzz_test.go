@@ -113,7 +113,7 @@ func once(t *testing.T, dec *json.Decoder) int {
 		if open == '{' {
 			name := next().(string)
 			if seen[name] {
-				t.Fatalf("the name %q stands twice in one object", name)
+				t.Fatalf("duplicate key %q", name)
 			}
 			seen[name] = true
 		}

@@ -152,7 +152,7 @@ func (p *parser) origins(s strictyaml.Section, a *registry.Agent) {
 			p.fail(n, "origins: one as browsers send it was expected, such as https://shop.example.com: https (http "+
 				"only on a loopback address), lower-case letters, no path")
 		case slices.Contains(a.Origins, n.Value):
-			p.fail(n, "origins: %s stands there twice", strictyaml.Quoted(n.Value))
+			p.fail(n, "origins: %s is duplicated", strictyaml.Quoted(n.Value))
 		}
 		a.Origins = append(a.Origins, n.Value)
 	}
@@ -226,7 +226,7 @@ func (p *parser) tools(s strictyaml.Section, a *registry.Agent) {
 		case name == "":
 			continue
 		case slices.Contains(seen, name):
-			p.fail(n, "tools: %s stands there twice", strictyaml.Quoted(name))
+			p.fail(n, "tools: %s is duplicated", strictyaml.Quoted(name))
 			continue
 		}
 		seen = append(seen, name)

@@ -21,7 +21,7 @@ type Resolution struct {
 	UID        string
 	ApprovalID string
 	Decision   run.Decision
-	ArgsHash   string            // of the snapshot that the user saw; optional
+	ArgsHash   string            // of the card that the user saw; optional
 	EditedArgs json.RawMessage   // with approve_with_edits
 	Comment    string            // for the model, with a rejection; required only with run.Refine
 	Files      []attachment.File // with run.Refine: files for the model; types checked by the caller

@@ -25,7 +25,7 @@ func Request(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) error {
 	if known.ArgsHash != a.ArgsHash {
 		a.Warnings = nil // they are about another call
 	}
-	ap, err := snapshot(tx, a, kind, reason)
+	ap, err := withCard(tx, a, kind, reason)
 	if err != nil {
 		return err
 	}
@@ -88,8 +88,8 @@ func ClosePlan(tx *unit.Tx, approvalID string, how plan.How, words string) error
 	return Planned(tx, plan.Event{Closed: &plan.Closed{ApprovalID: approvalID, How: how, Words: words}})
 }
 
-// snapshot returns the approval with the card that the user would see now.
-func snapshot(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) (*run.Approval, error) {
+// withCard returns the approval with the card that the user would see now.
+func withCard(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) (*run.Approval, error) {
 	ap := &run.Approval{Kind: kind, UID: tx.Run.UID, RunID: tx.Run.ID, ThreadID: tx.Run.ThreadID,
 		Agent: tx.Run.AgentName(), ActionID: a.ID, Tool: a.Tool, Args: a.Args, ArgsHash: a.ArgsHash, Place: a.Place,
 		Preview:     tool.Preview{Title: a.Tool},

@@ -36,7 +36,7 @@ func staleError(code fault.Code, message string) *fault.Error {
 	return fault.New(fault.Policy, code, "%s", message)
 }
 
-// checkStale compares an approval with the snapshot that its action would get now. They differ if the stored one was
+// checkStale compares an approval with the card that its action would get now. They differ if the stored one was
 // tampered with, if the tool has changed or would act in another place, or if another rule of the policy requires the
 // approval. A review that was opened without its tool is not compared: if it starts a new call, that call needs its own
 // approval. An action that the policy now denies gets no new approval: it continues to wait, and its user may still
@@ -69,7 +69,7 @@ func checkStale(tx *unit.Tx, ap *run.Approval, a *run.Action, at CurrentPlace, d
 	case verdict.Mode == policy.Deny:
 		return fault.New(fault.Policy, "denied", "%s", verdict.Reason)
 	}
-	current, err := snapshot(tx, now, ap.Kind, askReason(verdict, now.ProposedCall))
+	current, err := withCard(tx, now, ap.Kind, askReason(verdict, now.ProposedCall))
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func revalidate(ap *run.Approval, a *run.Action, t *tool.Tool, in tool.Place) (*
 	return &now, nil
 }
 
-// staleReason returns the first difference between the approval and the current snapshot, or nil.
+// staleReason returns the first difference between the approval and the current card, or nil.
 func staleReason(ap, current *run.Approval, v policy.Decision) *fault.Error {
 	switch {
 	case ap.ToolVersion != current.ToolVersion:

@@ -114,7 +114,7 @@ type Reply struct {
 type Ended struct {
 	Name  string `json:"name"`
 	RunID string `json:"runId"`
-	OK    bool   `json:"ok"` // the action was carried out
+	OK    bool   `json:"ok"` // the action ran
 }
 
 // Pending is a call that waits for the page or for the user's approval (seed 001, PendingToolCall).

@@ -227,7 +227,7 @@ func (p Part) check(at, role string) error {
 	case p.FunctionCall != nil:
 		return p.checkCall(at, role)
 	case p.FunctionResponse != nil && role != "user":
-		return invalid("%s: a function response stands in a turn of the %s.", at, role)
+		return invalid("%s: a function response is in a turn of the %s.", at, role)
 	case p.FunctionResponse != nil && p.FunctionResponse.Name == "":
 		return invalid("* GenerateContentRequest.%s.function_response.name: Name cannot be empty.", at)
 	case p.FunctionResponse != nil && !isObject(p.FunctionResponse.Response, false):
@@ -240,7 +240,7 @@ func (p Part) check(at, role string) error {
 func (p Part) checkCall(at, role string) error {
 	switch call := p.FunctionCall; {
 	case role != "model":
-		return invalid("%s: a function call stands in a turn of the %s.", at, role)
+		return invalid("%s: a function call is in a turn of the %s.", at, role)
 	case call.Name == "":
 		return invalid("* GenerateContentRequest.%s.function_call.name: Name cannot be empty.", at)
 	case !callName.MatchString(call.Name):

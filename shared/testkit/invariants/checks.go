@@ -68,7 +68,7 @@ func (c *checked) action(a *run.Action) {
 // authority looks for the approval or allowlist entry that permits an effect.
 func (c *checked) authority(a *run.Action, e Effect) {
 	if e.UID != c.run.UID {
-		c.violates(Authority, "action %s was carried out as %s", a.ID, e.UID)
+		c.violates(Authority, "action %s ran as %s", a.ID, e.UID)
 	}
 	if e.Agrees != nil {
 		if err := e.Agrees(a.Args); err != nil {
@@ -173,8 +173,7 @@ func (c *checked) chain() {
 	}
 	for _, e := range c.entries {
 		if a := c.state.Action(e.ActionID); a != nil && e.InputHash != "" && e.InputHash == a.ArgsHash {
-			c.violates(AuditChain, "entry %d holds the hash of the arguments itself, of which they can be guessed",
-				e.Seq)
+			c.violates(AuditChain, "entry %d has the plain hash of the arguments, so they can be guessed", e.Seq)
 		}
 	}
 	has := func(kind, action string) bool {

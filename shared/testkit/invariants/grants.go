@@ -29,7 +29,7 @@ func (c *checked) grants() {
 		a := c.state.Action(e.ActionID)
 		i := slices.IndexFunc(confirmed.Grants, func(g plan.Grant) bool { return g.ID == e.Started.Grant })
 		if a == nil || i < 0 {
-			c.violates(Grants, "action %s rests on grant %s, which nobody has given", e.ActionID, e.Started.Grant)
+			c.violates(Grants, "action %s uses grant %s, which no user gave", e.ActionID, e.Started.Grant)
 			continue
 		}
 		g := confirmed.Grants[i]

@@ -43,7 +43,7 @@ func hidesNothing(t *testing.T, p tool.Preview, labels ...string) {
 	for _, f := range p.Fields {
 		i := slices.Index(labels, f.Label)
 		if i < 0 {
-			t.Fatalf("the field %q is not one of the tool's, or stands twice", f.Label)
+			t.Fatalf("the field %q is not one of the tool's, or is duplicated", f.Label)
 		}
 		labels = slices.Delete(slices.Clone(labels), i, i+1)
 		clean(t, "the field "+f.Label, f.Value, f.Long)

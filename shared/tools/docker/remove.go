@@ -61,7 +61,7 @@ func (t *tools) destroy() *tool.Tool {
 			if c.Handle == "" {
 				return tool.NotDone, Removed{}, "", nil
 			}
-			there, err := theirs(ctx, e, c, c.Handle)
+			there, err := ownedByUser(ctx, e, c, c.Handle)
 			return absent(err == nil && !there, err)
 		},
 	})
@@ -73,7 +73,7 @@ func (t *tools) whole(ctx context.Context, c tool.Call, a DestroyArgs) (string, 
 	if err != nil {
 		return "", err
 	}
-	there, err := theirs(ctx, e, c, a.ContainerID)
+	there, err := ownedByUser(ctx, e, c, a.ContainerID)
 	switch {
 	case err != nil:
 		return "", nothingDone(err)
@@ -83,8 +83,8 @@ func (t *tools) whole(ctx context.Context, c tool.Call, a DestroyArgs) (string, 
 	return a.ContainerID, nil
 }
 
-// theirs reports whether the call's user owns the container, in any run.
-func theirs(ctx context.Context, e Engine, c tool.Call, id string) (bool, error) {
+// ownedByUser reports whether the call's user owns the container, in any run.
+func ownedByUser(ctx context.Context, e Engine, c tool.Call, id string) (bool, error) {
 	has, err := e.All(ctx, owner(c))
 	return slices.ContainsFunc(has, func(one container.Container) bool { return one.ID == id }), err
 }
