@@ -201,6 +201,26 @@ await run({
       && (await sent(resolve)).at(-1).decision === 'refine');
     await settled('then they are gone', async () => (await words.inputValue()) === '');
   },
+  'files of a request that was not sent are named, before a decision and after one elsewhere': async (page) => {
+    await put('AWAITING_CONFIRMATION', { approvals: [approval('9'.repeat(64))] });
+    await page.reload();
+    await cards(page).locator('input[type=file]').setInputFiles(
+      { name: 'style.txt', mimeType: 'text/plain', buffer: Buffer.from('Short sentences.') });
+    await cards(page).locator('.attached li').waitFor();
+    await lain(page);
+    await press(cards(page).getByRole('button', { name: /^Confirm plan/ }));
+    await page.getByRole('dialog').getByText('File: style.txt').waitFor();
+    await page.getByRole('button', { name: 'Go back' }).click();
+    await put('EXECUTING');
+    await it.event('run.status', { status: 'executing' });
+    const left = page.getByRole('group', { name: 'Words that were not sent' });
+    await left.getByText('File: style.txt').waitFor();
+    await left.getByRole('button', { name: 'Discard' }).click();
+    await put('AWAITING_CONFIRMATION', { approvals: [approval('8'.repeat(64))] });
+    await page.reload();
+    await cards(page).waitFor();
+    expect('the next card has no file', await cards(page).locator('.attached li').count() === 0);
+  },
   'what is unticked, asked for or edited is not lost with a request for another plan': async (page) => {
     const [g1, g2] = ['g1', 'g2'].map((g) => page.getByLabel(`May create at most 2 issues (${g}).`));
     const every = page.getByLabel('Ask me about every change to this plan');

@@ -8,7 +8,7 @@ import { button, busy, confirm, el, say, trouble } from './dom.js';
 import { Editor } from './edit.js';
 import { icon } from './icons.js';
 import { related } from './instead.js';
-import { changed as edited, forget, leftWords, putBack } from './left.js';
+import { changed as edited, filesFor, forget, leftWords, putBack } from './left.js';
 import { toLink } from './link.js';
 import * as outbox from './outbox.js';
 import { changed } from './pending.js';
@@ -161,9 +161,9 @@ export function card(a, done, wait = 0) {
     showUnsent(kept, { buttons, parts: [buttons, plan?.every, plan?.other, comment.node], chip, error, taken, back });
   }
 
-  // passed returns the user's words that a decision would ignore. A comment is sent to the agent only with a rejection
-  // of its own card, and not with that of an earlier one.
-  const passed = (decision, rejects = []) => [decision !== 'refine' ? plan?.words ?? '' : '',
+  // passed returns the user's words and files that a decision would ignore. A comment is sent to the agent only with a
+  // rejection of its own card, and not with that of an earlier one.
+  const passed = (decision, rejects = []) => [...(decision !== 'refine' ? [plan?.words ?? '', ...filesFor(a)] : []),
     /^approve|refine/.test(decision) ? comment.typed.words : '', ...rejects.map(commentOn)].filter(Boolean);
 
   /** @type {Editor|undefined} */ let editing;

@@ -4,7 +4,7 @@
 import { copy } from './copy.js';
 import { button, el, say } from './dom.js';
 import { onPending } from './pending.js';
-import { drafts, edits } from './session.js';
+import { attachments, drafts, edits } from './session.js';
 import { commentSlot, underway, version } from './unsent.js';
 import { argument } from './words.js';
 
@@ -24,21 +24,27 @@ export function changed(a, args = a.args) {
     .map((k) => [argument(a.tool, k, a.preview), plain(now[k])]);
 }
 
-// slots returns what stores the words of a card. The words for another plan belong to the newest plan of the session.
-const slots = (a) => [a.approvalId && commentSlot(a.approvalId),
-  a.kind === 'plan' && !a.renewed && `refine-${a.runId}`].filter(Boolean);
+// wish stores the words for another plan, and their files. They belong to the newest plan of the session.
+const wish = (a) => (a.kind === 'plan' && !a.renewed ? `refine-${a.runId}` : '');
+
+// slots returns what stores the words of a card.
+const slots = (a) => [a.approvalId && commentSlot(a.approvalId), wish(a)].filter(Boolean);
+
+/** filesFor names the files of an unsent request for another plan. @param {any} a see typedInto @returns {string[]} */
+export const filesFor = (a) => (wish(a) ? attachments.get(wish(a)) : []).map((f) => `File: ${f.name}`);
 
 /**
- * typedInto returns the words typed into a card and not sent: the comment, the words for another plan, the answer to a
- * question, and the changed fields.
+ * typedInto returns the words typed into a card and not sent: the comment, the words for another plan with the names of
+ * its files, the answer to a question, and the changed fields.
  * @param {any} a an approval as the API returns it, or the action of a question @returns {string[]}
  */
 export const typedInto = (a) => [...slots(a).map((s) => drafts.get(s)), edits.get(`answer-${a.actionId}`),
-  ...changed(a).map((c) => c.join(': '))]
+  ...changed(a).map((c) => c.join(': ')), ...filesFor(a)]
   .map((w) => String(w ?? '').trim()).filter(Boolean);
 
-/** forget drops the words typed into a card. @param {any} a see typedInto */
+/** forget drops the words typed into a card, and its files. @param {any} a see typedInto */
 export function forget(a) {
+  if (wish(a)) attachments.set(wish(a), []);
   for (const s of slots(a)) drafts.set(s, undefined);
   for (const name of [version(a), `answer-${a.actionId}`]) edits.set(name, undefined);
 }

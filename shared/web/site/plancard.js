@@ -149,7 +149,10 @@ export class PlanParts {
 
   /** forget drops what was typed, after it was sent. Another plan keeps the ticks. @param {string} decision */
   forget(decision) {
-    if (decision !== 'refine') for (const what of ['off', 'strict']) drafts.set(`${what}-${this.a.runId}`, undefined);
+    if (decision !== 'refine') {
+      for (const what of ['off', 'strict']) drafts.set(`${what}-${this.a.runId}`, undefined);
+      this.#files.show([]); // the user has just agreed
+    }
     this.#words.forget();
   }
 

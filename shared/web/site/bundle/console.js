@@ -2282,16 +2282,17 @@ function changed2(a, args = a.args) {
   if (!now2 || !args) return [];
   return Object.keys(now2).filter((k) => JSON.stringify(now2[k]) !== JSON.stringify(args[k])).map((k) => [argument(a.tool, k, a.preview), plain(now2[k])]);
 }
-var slots = (a) => [
-  a.approvalId && commentSlot(a.approvalId),
-  a.kind === "plan" && !a.renewed && `refine-${a.runId}`
-].filter(Boolean);
+var wish = (a) => a.kind === "plan" && !a.renewed ? `refine-${a.runId}` : "";
+var slots = (a) => [a.approvalId && commentSlot(a.approvalId), wish(a)].filter(Boolean);
+var filesFor = (a) => (wish(a) ? attachments.get(wish(a)) : []).map((f) => `File: ${f.name}`);
 var typedInto = (a) => [
   ...slots(a).map((s) => drafts.get(s)),
   edits.get(`answer-${a.actionId}`),
-  ...changed2(a).map((c) => c.join(": "))
+  ...changed2(a).map((c) => c.join(": ")),
+  ...filesFor(a)
 ].map((w) => String(w ?? "").trim()).filter(Boolean);
 function forget2(a) {
+  if (wish(a)) attachments.set(wish(a), []);
   for (const s of slots(a)) drafts.set(s, void 0);
   for (const name of [version(a), `answer-${a.actionId}`]) edits.set(name, void 0);
 }
@@ -3372,7 +3373,10 @@ var PlanParts = class {
   }
   /** forget drops what was typed, after it was sent. Another plan keeps the ticks. @param {string} decision */
   forget(decision) {
-    if (decision !== "refine") for (const what of ["off", "strict"]) drafts.set(`${what}-${this.a.runId}`, void 0);
+    if (decision !== "refine") {
+      for (const what of ["off", "strict"]) drafts.set(`${what}-${this.a.runId}`, void 0);
+      this.#files.show([]);
+    }
     this.#words.forget();
   }
   /**
@@ -3625,7 +3629,7 @@ function card(a, done, wait = 0) {
     showUnsent(kept2, { buttons, parts: [buttons, plan?.every, plan?.other, comment.node], chip, error, taken, back });
   }
   const passed = (decision, rejects = []) => [
-    decision !== "refine" ? plan?.words ?? "" : "",
+    ...decision !== "refine" ? [plan?.words ?? "", ...filesFor(a)] : [],
     /^approve|refine/.test(decision) ? comment.typed.words : "",
     ...rejects.map(commentOn)
   ].filter(Boolean);
