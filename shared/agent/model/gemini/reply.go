@@ -256,19 +256,19 @@ func (g grounding) sources() (all []model.Source) {
 
 // read reads the response, or all chunks of a stream. An error of the service in it is returned as a genai.APIError.
 func (a *answer) read(body []byte) error {
-	chunks := [][]byte{body}
-	if a.stream {
+	var chunks [][]byte
+	switch {
+	case a.stream:
 		chunks = events(body)
-	} else if jsontext.Value(body).Kind() == '[' { // some gateways answer every request in the form of a stream
+	case jsontext.Value(body).Kind() == '[': // some gateways answer every request in the form of a stream
 		var list []jsontext.Value
 		if err := jsonv2.Unmarshal(body, &list); err != nil {
 			return err
 		}
-		chunks = nil
 		for _, one := range list {
 			chunks = append(chunks, tidy(one))
 		}
-	} else {
+	default:
 		chunks = [][]byte{tidy(body)}
 	}
 	var text strings.Builder

@@ -77,25 +77,35 @@ func (s *eventStream) step() {
 		s.data = [][]byte{line}
 	case name == "" && line[0] != ':' && len(s.data) > 0: // JSON in several lines, and only the first is marked as data
 		s.data = append(s.data, line)
-	case name == "" && (line[0] == '{' || line[0] == '['): // an error behind the events
-		s.json(line)
-		return
-	case name == "" && line[0] != ':' && s.sent: // words of a proxy: the service did not end the stream
-		s.write([]byte(errorEvent))
-		s.pending = io.EOF
-		return
-	case name == "" && line[0] != ':': // not a line of such a stream
-		s.dispatch()
-		s.raw = true
-		s.out.Write(line)
-		if err == nil {
-			s.out.WriteByte('\n')
+	case name == "" && line[0] != ':':
+		s.foreign(line, err == nil)
+		if s.values != nil || s.pending != nil {
+			return
 		}
 	}
 	if err == io.EOF {
 		s.dispatch() // some services omit the last blank line
 	}
 	s.pending = err
+}
+
+// foreign reads a line that is not part of such a stream. JSON behind events is an error. Other text behind an event is
+// a proxy's: the service did not end the stream.
+func (s *eventStream) foreign(line []byte, more bool) {
+	switch {
+	case line[0] == '{' || line[0] == '[':
+		s.json(line)
+	case s.sent:
+		s.write([]byte(errorEvent))
+		s.pending = io.EOF
+	default:
+		s.dispatch()
+		s.raw = true
+		s.out.Write(line)
+		if more {
+			s.out.WriteByte('\n')
+		}
+	}
 }
 
 // json reads the rest of the body as JSON, from the line on.
