@@ -145,6 +145,7 @@ func (h *Host) carryOut(ctx context.Context, j *job, r request, cwd, command str
 	if plain {
 		e.Cwd = cwd
 	}
+	e.Real, _ = h.machine.disk.real(e.Cwd) // an error leaves it empty
 	j.out.mu.Lock()
 	e.Bytes = j.out.bytes
 	rest := j.out.rest()

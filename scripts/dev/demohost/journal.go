@@ -142,14 +142,16 @@ func (h *Host) settle(r request) (state, end string) {
 type ending struct {
 	Code  int           `json:"code"`
 	Cwd   string        `json:"cwd"`
-	How   string        `json:"how"` // exited, stopped, limit, input, hangup
+	Real  string        `json:"real,omitempty"` // Cwd without links
+	How   string        `json:"how"`            // exited, stopped, limit, input, hangup
 	Took  time.Duration `json:"took"`
 	Left  int           `json:"left"`
 	Bytes int64         `json:"bytes"`
 }
 
 func (e ending) line() string {
-	return fmt.Sprintf("%d:%s:%s:%d:%d:%d", e.Code, encoded(e.Cwd), e.How, e.Took.Milliseconds(), e.Left, e.Bytes)
+	return fmt.Sprintf("%d:%s:%s:%d:%d:%d::%s", e.Code, encoded(e.Cwd), e.How, e.Took.Milliseconds(), e.Left, e.Bytes,
+		encoded(e.Real))
 }
 
 // encoded writes each byte as %XX if any byte is not plain.

@@ -74,12 +74,14 @@ func (s *session) refuse(r request, why string) { s.say(r, "", "refused:"+why) }
 func (s *session) start(ctx context.Context, r request) {
 	h, id := s.host, r.values["id"]
 	cwd, command, whole := s.received(r)
+	place, command := placed(r, command)
 	pinned, command := h.pinned(r, cwd, command)
 	folders, paths, command := opens(r, command)
 	line, unopened := h.open(folders, r.values["files"] != "", paths, command)
 	if cwd == "" {
 		cwd = home
 	}
+	to, _ := h.machine.disk.real(cwd) // an error leaves it empty
 	switch info, err := h.machine.disk.stat(cwd); {
 	case !h.exists(keeperDir):
 		s.refuse(r, "gone")
@@ -89,6 +91,8 @@ func (s *session) start(ctx context.Context, r request) {
 		s.refuse(r, "other")
 	case err != nil || !info.IsDir():
 		s.refuse(r, "cwd")
+	case place != "" && place != to:
+		s.refuse(r, "moved:"+encoded(to))
 	case !pinned:
 		s.refuse(r, "program")
 	case unopened != "":
@@ -128,6 +132,16 @@ func (h *Host) whichFile(cwd, name string) string {
 		return dir
 	}
 	return dir + "\n" + file + "\n" + d.digest(file)
+}
+
+// placed reads the place to which the directory must lead, from the first line of the request. It returns the rest of
+// the request.
+func placed(r request, text string) (place, rest string) {
+	if r.values["placed"] == "" {
+		return "", text
+	}
+	place, rest, _ = strings.Cut(text, "\n")
+	return plainText(place), rest
 }
 
 // pinned reports whether the program is the file to which the first lines of the request pin it. It returns the rest of

@@ -52,7 +52,10 @@ func (k *Keeper) Start(ctx context.Context, s Start, out io.Writer) (Result, err
 // request returns the script's input: lines with the directory and the readable paths, and then the command.
 func (s *Start) request(mark string) string {
 	var b strings.Builder
-	b.WriteString(octal(s.Cwd) + "\n" + octal(s.Real) + "\n")
+	b.WriteString(octal(s.Cwd) + "\n")
+	if s.Real != "" {
+		b.WriteString(octal(s.Real) + "\n")
+	}
 	if s.Pin != (Pin{}) {
 		b.WriteString(octal(s.Pin.Name) + "\n" + octal(s.Pin.File) + "\n")
 	}
@@ -102,6 +105,9 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 	}
 	if s.Plain {
 		args = append(args, "plain=1")
+	}
+	if s.Real != "" {
+		args = append(args, "placed=1")
 	}
 	if s.Pin != (Pin{}) {
 		args = append(args, "pinned=1")

@@ -8,7 +8,7 @@
 umask=$(umask)
 umask 077
 k=$HOME/.countersign
-unset CDPATH guard was sed_names within looks opens files walks private mounts_read git pinned repository
+unset CDPATH guard was sed_names within looks opens files walks private mounts_read git pinned placed repository
 for a; do
 	case $a in
 	id=*) id=${a#*=} ;;             # of the command
@@ -25,6 +25,7 @@ for a; do
 	walks=*) walks=${a#*=} ;;       # it goes below them
 	private=*) private=${a#*=} ;;   # it does so and may follow links, so that nobody else may write there
 	git=*) git=${a#*=} ;;           # it is git and reads a repository: history or tree
+	placed=*) placed=${a#*=} ;;     # the request has the place to which its directory must lead
 	pinned=*) pinned=${a#*=} ;;     # its program and its directory must be those in the request
 	term=*) term=${a#*=} ;;         # the terminal that the command belongs to
 	limit=*) limit=${a#*=} ;;       # these five in hundredths of a second
@@ -213,10 +214,12 @@ newline='
 receive() {
 	read -r cwd
 	decode "$cwd"
-	cwd=$decoded paths='' sed_names='' name='' pin=''
-	read -r real
-	decode "$real"
-	real=$decoded
+	cwd=$decoded paths='' sed_names='' name='' pin='' real=''
+	if [ -n "$placed" ]; then
+		read -r real
+		decode "$real"
+		real=$decoded
+	fi
 	if [ -n "$pinned" ]; then
 		read -r name
 		decode "$name"

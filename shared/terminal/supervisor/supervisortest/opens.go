@@ -105,3 +105,27 @@ func pins(w *world) {
 	w.expect(w.a("echo 'echo three' >pin/a/run"), "", 0)
 	refused(again(run))
 }
+
+// places starts commands in a directory that must lead to one place. The host begins nothing if a link now leads it
+// elsewhere, and reports the new place.
+func places(w *world) {
+	out, _ := w.start(w.a("mkdir -p place/a place/b && cd place && ln -s a current && echo one >a/name && pwd"))
+	place := strings.TrimSpace(out)
+	placed := func(command string) supervisor.Start {
+		s := w.a(command)
+		s.Cwd, s.Real, s.Handle = place+"/current", place+"/a", w.k.Handle()
+		return s
+	}
+	if r := w.expect(placed("cat name"), "one\n", 0); r.Cwd != place+"/current" || r.Real != place+"/a" {
+		w.Errorf("it ended in %q, which is %q; want %s/current and %s/a", r.Cwd, r.Real, place, place)
+	}
+	w.expect(w.a("cd place && rm current && ln -s b current"), "", 0)
+	s := placed("touch here")
+	var moved *supervisor.MovedError
+	if r, err := w.k.Start(w.Context(), s, io.Discard); !errors.As(err, &moved) || moved.To != place+"/b" {
+		w.Errorf("%+v, %v; want an error with the place %s/b", r, err, place)
+	}
+	if state, _, err := w.k.Reconcile(w.Context(), s.ID, s.Handle, false); state != supervisor.Absent || err != nil {
+		w.Errorf("%s, %v; want %s", state, err, supervisor.Absent)
+	}
+}

@@ -132,6 +132,7 @@ var cases = []struct {
 	{"plain", plain},
 	{"opens", opens},
 	{"commands with a pinned program", pins},
+	{"commands in the directory of their card", places},
 	{"left", left},
 	{"shells", shells},
 	{"input", input},
