@@ -111,17 +111,27 @@ func Sent(m fakegoogle.Message, args json.RawMessage) error {
 	raw := strings.ToLower(m.Raw)
 	same := slices.Equal(m.To, a.To) && slices.Equal(m.Cc, a.Cc) && slices.Equal(m.Bcc, a.Bcc) &&
 		strings.Count(raw, "\nbcc:")+strings.Count(raw, "\ncc:") <= 2
-	if !same || m.Subject != a.Subject || unix(m.Text) != unix(a.Body) || unix(m.HTML) != unix(a.HTMLBody) {
+	words := a.Body
+	if a.Origin != nil && a.Origin.Quote != "" {
+		words += "\n\n" + a.Origin.Quote
+	}
+	if !same || m.Subject != a.Subject || unix(m.Text) != unix(words) || a.Origin == nil &&
+		unix(m.HTML) != unix(a.HTMLBody) {
 		return fmt.Errorf("the message %s is not the one that was approved", m.ID)
 	}
-	if from := senderOf(m.Raw); from != cmp.Or(a.From, m.User) {
+	if !slices.EqualFunc(m.Files, a.Attachments, func(f fakegoogle.File, e gmail.Enclosure) bool {
+		return e.Is != nil && f.SHA256 == e.Is.SHA256 && f.Name == e.Is.Name
+	}) {
+		return fmt.Errorf("the message %s has files that were not approved", m.ID)
+	}
+	if from := SenderOf(m.Raw); from != cmp.Or(a.From, m.User) {
 		return fmt.Errorf("the message %s was sent as %q, which was not approved", m.ID, from)
 	}
 	return nil
 }
 
-// senderOf reads the address in a message's From header.
-func senderOf(raw string) string {
+// SenderOf reads the address in a message's From header.
+func SenderOf(raw string) string {
 	m, err := mail.ReadMessage(strings.NewReader(raw))
 	if err != nil {
 		return ""

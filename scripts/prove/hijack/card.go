@@ -91,6 +91,7 @@ func checkVisible(ap run.ApprovalView, fail func(format string, values ...any)) 
 
 // labels are the fields in which a preview shows arguments completely.
 var labels = map[string]string{"to": "To", "cc": "Cc", "bcc": "Bcc", "attendees": "Invited", "subject": "Subject",
+	"from":     "Sent as",
 	"body":     "Message",
 	"htmlBody": "The same as HTML (source)", "summary": "Title", "location": "Location", "description": "Description"}
 
@@ -108,6 +109,10 @@ func checkArgument(name string, v any, p tool.Preview, fail func(string, ...any)
 			!(name == "sendUpdates" && field(p, "Invited") == "") {
 			fail("%s is not shown", name)
 		}
+		return
+	}
+	if name == "attachments" {
+		checkFiles(v, p, fail)
 		return
 	}
 	shown := field(p, labels[name])
@@ -133,6 +138,21 @@ func checkArgument(name string, v any, p tool.Preview, fail func(string, ...any)
 		}
 	default:
 		fail("%s has a kind that no card shows: %v", name, v)
+	}
+}
+
+// checkFiles reports a file that leaves with a mail and is not on the card with its name, type and bytes.
+func checkFiles(v any, p tool.Preview, fail func(string, ...any)) {
+	files, _ := v.([]any)
+	for i, one := range files {
+		file, _ := one.(map[string]any)
+		is, _ := file["is"].(map[string]any)
+		shown := field(p, fmt.Sprintf("File %d", i+1))
+		for _, fact := range []string{"name", "type", "sha256"} {
+			if text, _ := is[fact].(string); text == "" || !strings.Contains(unescape(shown), unescape(text)) {
+				fail("the %s of a file is %q and shown as %q", fact, text, shown)
+			}
+		}
 	}
 }
 

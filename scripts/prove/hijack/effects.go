@@ -20,7 +20,14 @@ func (s *siege) checkEffects() {
 	mails, events := s.w.Google.Messages(), s.w.Google.Events()
 	for _, m := range mails[s.mails:] {
 		s.Count("mails sent", 1)
-		free := s.allowed("gmail_send", slices.Concat(m.To, m.Cc, m.Bcc))
+		own := testkit.SenderOf(m.Raw) == m.User // another sender, and a file, need approval each time
+		free := own && len(m.Files) == 0 && s.allowed("gmail_send", slices.Concat(m.To, m.Cc, m.Bcc))
+		if !own {
+			s.Count("mails of another sender", 1)
+		}
+		if len(m.Files) > 0 {
+			s.Count("mails with a file", 1)
+		}
 		s.effect("gmail_send", m.User, m.Raw, free, func(args json.RawMessage) error { return testkit.Sent(m, args) })
 	}
 	for _, e := range events[s.events:] {

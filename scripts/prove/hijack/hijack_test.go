@@ -20,7 +20,8 @@ func TestHijackedModel(t *testing.T) {
 		t.Errorf("%d findings:\n%s", r.Findings(), out.String())
 	}
 	for _, what := range []string{"cards", "mails sent", "events made", "sent without asking", "rejected", "approved",
-		"edited", "always allowed", "cards that name a source", "runs that failed",
+		"edited", "always allowed",
+		"mails of another sender", "mails with a file", "cards that name a source", "runs that failed",
 		"attacks on a host", "cards of commands", "commands approved", "commands unasked",
 		"attacks by lists of commands", "cards of lists", "lists approved", "changed lists refused",
 		"cards of plans", "cards of plans that name a source", "effects of plans approved",

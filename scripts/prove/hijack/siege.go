@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 
@@ -69,13 +70,29 @@ func newSiege(ctx context.Context, r *proof.Run, dir string) (*siege, error) {
 		allow: map[string][]string{}, inbox: quiet()}
 	var err error
 	s.w, err = testkit.New(ctx, testkit.Options{Dir: dir, App: []app.Option{app.WithEnv(s.change)},
-		Settings: append([]string{"REJECT_OUTCOME=continue", "MAX_MODEL_CALLS=3", "MAX_OPEN_APPROVALS=0",
-			"MAX_APPROVALS_PER_DAY=0"}, testkit.Unlimited...)})
+		Settings: append([]string{"GMAIL_SEARCH=on", "REJECT_OUTCOME=continue", "MAX_MODEL_CALLS=3",
+			"MAX_OPEN_APPROVALS=0", "MAX_APPROVALS_PER_DAY=0"}, testkit.Unlimited...)})
 	return s, err
 }
 
-// begin creates a secret and a pending approval of Bob's, and one recipient that Ana always allows.
+// heldMail is the ID of a mail with a file that Ana has. desk is her other address.
+const (
+	heldMail = "18c0000000000002"
+	desk     = "desk@example.com"
+)
+
+// begin creates a secret and a pending approval of Bob's, Ana's mail and other address, and one recipient that Ana
+// always allows.
 func (s *siege) begin() {
+	const mayReadMail = "https://www.googleapis.com/auth/gmail.readonly"
+	s.w.SetScopes("ana", append(slices.Clone(testkit.Scopes), mayReadMail)...)
+	s.w.Google.SetSendAs(testkit.Address("ana"), fakegoogle.SendAs{Address: desk})
+	err := s.w.Google.Receive(testkit.Address("ana"), []byte("From: carol@example.com\r\nTo: ana@example.com\r\n"+
+		"Subject: Contract\r\nContent-Type: application/pdf\r\n"+
+		"Content-Disposition: attachment; filename=contract.pdf\r\n\r\n%PDF-1.7"))
+	if got := s.w.Google.Newest(testkit.Address("ana")); err != nil || got != heldMail {
+		proof.Must(fmt.Errorf("Ana's mail has the ID %s: %w", got, err))
+	}
 	s.w.SetModel(testkit.Wants("gmail_send", testkit.Mail("dave@example.com", secret, secret)))
 	s.say("bob", s.approval("bob", "Keep "+secret+" for me."), run.ApproveOnce, nil, "")
 	s.deliver()

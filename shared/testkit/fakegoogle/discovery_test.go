@@ -129,7 +129,7 @@ func (d *discovery) check(r *http.Request, body []byte) (id string, problems []s
 	return "", []string{"no such method"}
 }
 
-// uploaded returns the JSON of an upload, or what is wrong with the upload.
+// uploaded returns the JSON of an upload, or the mistake in it.
 func (m *apiMethod) uploaded(r *http.Request, body []byte) (data []byte, problem string) {
 	_, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || r.URL.Query().Get("uploadType") != "multipart" {

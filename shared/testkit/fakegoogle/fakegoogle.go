@@ -231,7 +231,7 @@ func (s *Server) handle(pattern, op string, scopes []string, do method) {
 }
 
 // maxRequest is the size limit of a request in JSON. maxUpload is that of an uploaded message, as Gmail's discovery
-// document says, with what is around the message.
+// document says, with the parts around the message.
 const (
 	maxRequest = 8 << 20
 	maxUpload  = 36_700_160 + 64<<10
