@@ -149,6 +149,9 @@ func TestApprovedActionAtBusyEndpoint(t *testing.T) {
 	if wait := time.Until(until); v.Status != "executing" || wait < 9*time.Minute || wait > 10*time.Minute {
 		t.Fatalf("%s until %s: %s", v.Status, until, v.Body)
 	}
+	if log := w.Logs.String(); !strings.Contains(log, "call_postponed") { // an alert watches for it
+		t.Errorf("the log does not say that the call waits:\n%s", log)
+	}
 	e.set("")
 	e.forward(8 * time.Minute)
 	w.swept()

@@ -85,7 +85,7 @@ func notPrepared(ctx context.Context, ex *unit.Execution, a *run.Action, err err
 		return askAfterAll(ctx, ex, a, err)
 	}
 	if wait, waits := nextCall(ex, a, err); waits {
-		return postpone(ctx, ex, a.ID, wait)
+		return postponeCall(ctx, ex, a, wait, err)
 	}
 	return recordOutcome(ctx, ex, a.ID, failed(err))
 }
@@ -193,7 +193,7 @@ func carryOut(ctx context.Context, ex *unit.Execution, beat *unit.Heartbeat, t *
 			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }
 		}
 		if wait, waits := nextCall(ex, a, err); waits && !underWay {
-			return func(ctx context.Context) error { return postpone(ctx, ex, id, wait) }
+			return func(ctx context.Context) error { return postponeCall(ctx, ex, a, wait, err) }
 		}
 		if try == maxCallTries || beat.Ended() || backOff(ctx, ex, try, err) != nil {
 			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }

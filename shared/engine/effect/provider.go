@@ -102,6 +102,13 @@ func nextCall(ex *unit.Execution, a *run.Action, failure error) (wait time.Durat
 	return wait, at.Before(end) && at.Before(ex.Run.Deadline) && (!a.SideEffect || a.Decision != "")
 }
 
+// postponeCall records that a call is made again later, because its service refuses it for now.
+func postponeCall(ctx context.Context, ex *unit.Execution, a *run.Action, after time.Duration, failure error) error {
+	ex.Log.WarnContext(ctx, "a service has no capacity, and the call is made later", "counter", "call_postponed",
+		"runId", ex.ID, "actionId", a.ID, "tool", a.Tool, "error", failure)
+	return postpone(ctx, ex, a.ID, after)
+}
+
 var errLongWait = errors.New("the provider asked for a longer wait than an attempt allows")
 
 // backOff waits before the next attempt: a random time up to 1, 2 or 4 seconds, or as long as the provider asks for. It

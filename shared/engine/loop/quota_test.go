@@ -3,6 +3,8 @@ package loop_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -84,6 +86,52 @@ func TestQuotaBetweenUsers(t *testing.T) {
 	got, _, err := w.loop.Get(t.Context(), "bo", v.RunID)
 	if err != nil || got.Status != run.Completed {
 		t.Errorf("%v: %+v; want got.Status %v", err, got, run.Completed)
+	}
+}
+
+// TestQuotaOfThousandRuns starts a thousand runs of fifty users at once, with a quota of 100 requests a minute. All are
+// completed, none fails, and each minute has no more than its quota. The wait of the 990th is as computed: 100 in the
+// first minute, and 90 in each later one.
+func TestQuotaOfThousandRuns(t *testing.T) {
+	w := newEnv(t)
+	w.patience, w.quota = time.Hour, quota.Limits{Requests: 100}
+	w.loop = w.process()
+	const runs, users = 1000, 50
+	for range runs {
+		w.model.Then(script.Turn{Text: "Done."})
+	}
+	ids := make([]string, runs)
+	for i := range ids {
+		ids[i] = w.greets(t, fmt.Sprint("user-", i%users)).RunID
+	}
+	done := map[string]int{} // the minute in which each run was completed
+	asked := 0
+	for minute := 0; len(done) < runs; minute++ {
+		if minute > 20 {
+			t.Fatalf("%d of %d runs are completed after %d minutes", len(done), runs, minute)
+		}
+		for i, id := range ids {
+			if _, ended := done[id]; ended {
+				continue
+			}
+			v, _, err := w.loop.Get(t.Context(), fmt.Sprint("user-", i%users), id)
+			switch {
+			case err != nil || v.Status == run.Failed:
+				t.Fatalf("run %d is %+v, %v; want it to wait", i, v, err)
+			case v.Status == run.Completed:
+				done[id] = minute
+			}
+		}
+		if n := len(w.model.Requests()) - asked; n > 100 {
+			t.Errorf("%d requests in minute %d; want at most 100", n, minute)
+		}
+		asked = len(w.model.Requests())
+		w.tick(time.Minute)
+		w.sweepsAnew(t)
+	}
+	waits := slices.Sorted(maps.Values(done))
+	if p99, want := waits[runs*99/100], (runs*99/100-100)/90+1; p99 > want {
+		t.Errorf("99 of 100 runs waited up to %d minutes; want %d", p99, want)
 	}
 }
 
