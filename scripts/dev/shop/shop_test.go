@@ -12,6 +12,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 )
 
@@ -147,8 +148,6 @@ func TestActionsRefused(t *testing.T) {
 	_, tooMany := s.SearchProducts(t.Context(), tool.Call{}, SearchIn{Query: "mug", Limit: 51})
 	for field, err := range map[string]error{"id": noProduct, "productId": noRated, "stars": noStars,
 		"limit": tooMany} {
-		if f := fault.As(err); err == nil || f.Class != fault.Validation || f.Field != field {
-			t.Errorf("%s: %v", field, err)
-		}
+		fields.Check(t, *fault.As(err), fault.Error{Class: fault.Validation, Field: field})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 )
 
 // ask starts a run of the first user, which must be accepted.
@@ -228,9 +229,8 @@ func TestKillSwitchWithPendingApprovals(t *testing.T) {
 	w.restart(testkit.Options{Dir: dir, Settings: []string{"SIDE_EFFECTS=off"}})
 	w.deliver()
 	done := w.wantRun(given.RunID, "completed", "")
-	if a := done.Actions[0]; a.Status != "failed" || a.ErrorReason != "denied" || a.ExecutionStatus != "not_started" {
-		t.Errorf("the action approved earlier: %+v", a)
-	}
+	fields.Check(t, done.Actions[0],
+		testkit.Action{Status: "failed", ErrorReason: "denied", ExecutionStatus: "not_started"})
 	for _, decision := range []string{"approve_once", "approve_and_always_allow_recipient"} {
 		if got := w.decide(waiting.Approvals[0], decision); got.HTTP != http.StatusForbidden ||
 			got.Error.Code != "denied" {

@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
@@ -458,9 +459,8 @@ func TestKillSwitchOnATerminal(t *testing.T) {
 	h.restart(off)
 	h.deliver()
 	done := h.wantRun(given.RunID, "completed", "")
-	if a := done.Actions[0]; a.Status != "failed" || a.ErrorReason != "denied" || a.ExecutionStatus != "not_started" {
-		t.Errorf("what was approved before: %+v", a)
-	}
+	fields.Check(t, done.Actions[0],
+		testkit.Action{Status: "failed", ErrorReason: "denied", ExecutionStatus: "not_started"})
 	if got := h.decide(waiting.Approvals[0], "approve_once"); got.HTTP != http.StatusForbidden ||
 		got.Error.Code != "denied" {
 		t.Errorf("a yes: %d %s", got.HTTP, got.Body)

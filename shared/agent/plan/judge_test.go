@@ -10,6 +10,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 )
 
 // threeTasks returns a plan whose second task only reads and whose third has an effect.
@@ -179,9 +180,7 @@ func TestReflectionsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := executing(t, threeTasks())
 			_, err := s.Judge(c.r, bind())
-			if f := fault.As(err); err == nil || f.Class != fault.Validation || f.Field != c.field {
-				t.Errorf("%v, want %s", err, c.field)
-			}
+			fields.Check(t, *fault.As(err), fault.Error{Class: fault.Validation, Field: c.field})
 			if s.Current == nil || s.Current.ID != "t1" {
 				t.Error("the refused reflection changed the session")
 			}

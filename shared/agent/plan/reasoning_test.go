@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 )
 
 func TestWithReasoning(t *testing.T) {
@@ -55,9 +56,7 @@ func TestTakeReasoning(t *testing.T) {
 		`{"reasoning":"\u200b"}`: "reasoning", `[]`: "", `{"reasoning":"a","reasoning":"b"}`: "reasoning",
 		`{"reasoning":"` + strings.Repeat("a", plan.MaxReasoning+1) + `"}`: "reasoning", `{"reasoning":"a"`: "reasoning"} {
 		_, _, err := plan.TakeReasoning(spec, json.RawMessage(in))
-		if f := fault.As(err); err == nil || f.Class != fault.Validation || f.Field != field {
-			t.Errorf("%.40s: %v", in, err)
-		}
+		fields.Check(t, *fault.As(err), fault.Error{Class: fault.Validation, Field: field}, in)
 	}
 	own, err := plan.WithReasoning(spec) // now a tool that has the argument itself
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 )
 
 const github = "https://github.com"
@@ -40,9 +41,7 @@ func TestParseRepo(t *testing.T) {
 		"https://github.com/" + strings.Repeat("a", 40) + "/web",
 		"https://github.com/acme/" + strings.Repeat("a", 101)} {
 		_, err := plan.ParseRepo(in, github)
-		if f := fault.As(err); err == nil || f.Class != fault.Validation || f.Field != "repoUrl" {
-			t.Errorf("%q: %v; want an error, f.Class %v, f.Field “repoUrl”", in, err, fault.Validation)
-		}
+		fields.Check(t, *fault.As(err), fault.Error{Class: fault.Validation, Field: "repoUrl"}, in)
 	}
 	local, err := plan.ParseRepo("http://127.0.0.1:8080/demo/site", "http://127.0.0.1:8080/")
 	if err != nil || local.Owner() != "demo" || local.Name() != "site" {
@@ -67,9 +66,7 @@ func TestParseDeadline(t *testing.T) {
 		"2026-01-05T10:00:00Z", "2027-01-06T10:00:00", "2027-01-06 10:00:00Z", "2027-01-06T10:00:00,5Z",
 		"2027-1-6T10:00:00Z", "9999-12-31T23:59:59Z", "2027-01-06T24:00:00Z", "2027-01-06T10:00:00+24:00"} {
 		_, err := plan.ParseDeadline(in, now, week)
-		if f := fault.As(err); err == nil || f.Class != fault.Validation || f.Field != "deadline" {
-			t.Errorf("%q: %v; want an error, f.Class %v, f.Field “deadline”", in, err, fault.Validation)
-		}
+		fields.Check(t, *fault.As(err), fault.Error{Class: fault.Validation, Field: "deadline"}, in)
 	}
 }
 
@@ -84,9 +81,7 @@ func FuzzRepo(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in string) {
 		repo, err := plan.ParseRepo(in, github)
 		if err != nil {
-			if e := fault.As(err); e.Field != "repoUrl" || e.Class != fault.Validation {
-				t.Fatalf("%q: %v; want e.Field “repoUrl”, e.Class %v", in, err, fault.Validation)
-			}
+			fields.Check(t, *fault.As(err), fault.Error{Field: "repoUrl", Class: fault.Validation}, in)
 			return
 		}
 		u, err := url.Parse(in)
@@ -112,9 +107,7 @@ func FuzzDeadline(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in string) {
 		at, err := plan.ParseDeadline(in, now, 7*24*time.Hour)
 		if err != nil {
-			if e := fault.As(err); e.Field != "deadline" || e.Class != fault.Validation {
-				t.Fatalf("%q: %v; want e.Field “deadline”, e.Class %v", in, err, fault.Validation)
-			}
+			fields.Check(t, *fault.As(err), fault.Error{Field: "deadline", Class: fault.Validation}, in)
 			return
 		}
 		want, err := time.Parse(time.RFC3339, in)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 )
 
 // TestRunsPerMinute begins runs at random moments. No 60 seconds contain more runs than the limit; with a limit above
@@ -63,9 +64,7 @@ func TestUsageDay(t *testing.T) {
 	}
 	for _, more := range [][2]int{{1, 0}, {0, 1}} {
 		err := s.CheckModelBudget(l, night, more[0], more[1])
-		if f := fault.As(err); f.Code != fault.CodeBudget || f.RetryAfter != 10*time.Second {
-			t.Errorf("%v more: %v; retry after %s", more, err, f.RetryAfter)
-		}
+		fields.Check(t, *fault.As(err), fault.Error{Code: fault.CodeBudget, RetryAfter: 10 * time.Second}, more)
 	}
 	if err := s.CheckModelBudget(l, night.Add(10*time.Second), 2, 99); err != nil {
 		t.Errorf("tomorrow: %v", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/chat"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
 
@@ -300,9 +301,7 @@ func TestTurnRefusesForgedHistory(t *testing.T) {
 			change = func(*chat.TurnRequest) {}
 		}
 		_, err := w.tryTurn(c.history, change)
-		if f := fault.As(err); err == nil || f.Class != fault.Validation || f.Field != c.field {
-			t.Errorf("%s: %v", name, err)
-		}
+		fields.Check(t, *fault.As(err), fault.Error{Class: fault.Validation, Field: c.field}, name)
 	}
 	for name, change := range map[string]func(*chat.TurnRequest){
 		"no such terminal": func(r *chat.TurnRequest) { r.Terminal = "terminal-00000003" },

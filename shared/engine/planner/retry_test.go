@@ -9,6 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/planner"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 )
 
 // giveUpOn is the model's reflection that the task cannot be done.
@@ -44,9 +45,7 @@ func TestConfirmationRetried(t *testing.T) {
 	confirm("the same yes again", byHash, "")
 	move()
 	again := get(t, p, s.SessionID)
-	if again.Status != plan.StatusAwaiting || again.PlanHash != s.PlanHash || again.Revision != 2 {
-		t.Fatalf("the second proposal: %s, revision %d", again.Status, again.Revision)
-	}
+	fields.Check(t, *again, planner.Session{Status: plan.StatusAwaiting, PlanHash: s.PlanHash, Revision: 2})
 	confirm("the first yes, which names its card", byCard, "")
 	confirm("the first yes, which names a hash", byHash, fault.CodeStaleView)
 	if now := get(t, p, s.SessionID); now.Status != plan.StatusAwaiting {

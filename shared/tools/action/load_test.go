@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 )
 
 func TestLoad(t *testing.T) {
@@ -43,9 +44,7 @@ func TestLoad(t *testing.T) {
 		strings.Index(string(raw), `"query":`) > strings.Index(string(raw), `"limit":`) {
 		t.Errorf("the schema is %s", raw)
 	}
-	if list[0].Plugin != "shop" || list[0].File != "shop/plugin.yaml" || list[0].Line != 3 {
-		t.Errorf("it was found at %+v", list[0])
-	}
+	fields.Check(t, list[0], Action{Plugin: "shop", File: "shop/plugin.yaml", Line: 3})
 }
 
 func sameJSON(t *testing.T, a, b string) bool {

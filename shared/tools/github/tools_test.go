@@ -14,6 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/emulate"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
@@ -239,8 +240,6 @@ func TestEmptyRepository(t *testing.T) {
 	for _, from := range []string{"", "next"} {
 		_, err := s.call(t, github.CommitFiles, bare(map[string]any{"branch": "main", "from": from, "message": "Begin",
 			"files": files("a.md", "A.\n")}))
-		if f := fault.As(err); f.Class != fault.Validation || f.Field != "repo" {
-			t.Errorf("a commit from %q: %v", from, err)
-		}
+		fields.Check(t, *fault.As(err), fault.Error{Class: fault.Validation, Field: "repo"}, from)
 	}
 }

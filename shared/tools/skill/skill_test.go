@@ -16,6 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictyaml"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 	"github.com/countersign-run/countersign/shared/tools/skill"
 )
 
@@ -409,9 +410,7 @@ func TestTools(t *testing.T) {
 			`{"skill":"pdf-forms","path":"references/fields.md","offset":14}`:   "offset",
 		} {
 			_, err := call(t, tools, skill.ReadFile, args)
-			if f := fault.As(err); f.Class != fault.Validation || f.Field != field {
-				t.Errorf("%s: %v; want f.Class %v, f.Field %v", args, err, fault.Validation, field)
-			}
+			fields.Check(t, *fault.As(err), fault.Error{Class: fault.Validation, Field: field}, args)
 		}
 		if _, err := call(t, tools, skill.Activate, `{"name":"nothing"}`); fault.As(err).Field != "name" {
 			t.Error(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/testkit/fields"
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
@@ -169,9 +170,7 @@ func FuzzAddress(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := web.Address(text)
 		if err != nil {
-			if f := fault.As(err); f.Class != fault.Validation || f.Field != "url" {
-				t.Errorf("%q: %v; want f.Class %v, f.Field “url”", text, err, fault.Validation)
-			}
+			fields.Check(t, *fault.As(err), fault.Error{Class: fault.Validation, Field: "url"}, text)
 			return
 		}
 		again, err := web.Address(u.String())
