@@ -158,9 +158,7 @@ func carryOut(ctx context.Context, ex *unit.Execution, beat *unit.Heartbeat, t *
 	}
 	for try := 1; ; try++ {
 		if beat.Lapsed() { // another process may own the call now, and settles it
-			if try == 1 && !underWay {
-				ex.Unmade = a.Started
-			}
+			noteUnmade(ex, a, try)
 			return nothing
 		}
 		out.give(&call)
@@ -198,5 +196,12 @@ func carryOut(ctx context.Context, ex *unit.Execution, beat *unit.Heartbeat, t *
 		if try == maxCallTries || beat.Ended() || backOff(ctx, ex, try, err) != nil {
 			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }
 		}
+	}
+}
+
+// noteUnmade notes that the process does not make the call of its own intent, unless a try or an attempt has made it.
+func noteUnmade(ex *unit.Execution, a *run.Action, try int) {
+	if try == 1 && a.Started.Attempt == 1 {
+		ex.Unmade = a.Started
 	}
 }
