@@ -26,6 +26,7 @@ var (
 	Shell       = Part{Name: "a POSIX shell and curl", Install: ByScript}
 	Ps          = Part{Name: "ps and script", Install: ByScript}
 	SSHD        = Part{Name: "OpenSSH's server and login shells", Install: ByScript, slow: true}
+	Strace      = Part{Name: "strace, as root", Install: ByScript, slow: true}
 	Podman      = Part{Name: "Podman, as root", Install: ByScript, slow: true}
 	Chromium    = Part{Name: "Chromium, Node and playwright-core", Install: ByScript, slow: true}
 	Node        = Part{Name: "Node, TypeScript", Install: ByScript, slow: true}
@@ -44,7 +45,7 @@ var (
 )
 
 // All lists the parts, in the order of reports.
-var All = []Part{Shell, Ps, SSHD, Podman, Chromium, Node, Jay, Emulate, GCSServer, MCPServers, ChatClients,
+var All = []Part{Shell, Ps, SSHD, Strace, Podman, Chromium, Node, Jay, Emulate, GCSServer, MCPServers, ChatClients,
 	Description, Emulators, Terraform, Recorded, Discovery}
 
 // T is a test, or a program that acts as one.
