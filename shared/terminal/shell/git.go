@@ -170,8 +170,7 @@ func looksAtRepository(argv []string) *Repository {
 	}
 	l, known := repositoryLookers[verb]
 	operands, ok := l.flags(args)
-	if !known || !ok || creates(verb, args, len(operands)) || len(operands) < l.least ||
-		l.most >= 0 && len(operands) > l.most {
+	if !known || !ok || creates(verb, args, len(operands)) || !l.may(len(operands)) {
 		return nil
 	}
 	if l.pattern {
@@ -183,6 +182,9 @@ func looksAtRepository(argv []string) *Repository {
 	r.Tree, r.Prints = readsTree[verb], printsFiles(verb, args)
 	return r
 }
+
+// may reports whether there may be n operands.
+func (l looker) may(n int) bool { return n >= l.least && (l.most < 0 || n <= l.most) }
 
 // creates reports whether git may create a branch or a tag. Only with --list does it list those that match the
 // operands; git branch -l creates a branch in earlier versions.
