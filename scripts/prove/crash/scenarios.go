@@ -22,6 +22,7 @@ type kind struct {
 	name, tool, mode string
 	readable         bool   // the mailbox can be read, so sent mails can be found
 	alias            bool   // mails are sent from another address of the account
+	file             bool   // mails have a file of a mail that the user has received
 	onHost           bool   // a command on a host
 	readsOnly        bool   // a command that only reads, and needs no approval
 	plans            bool   // part of a plan
@@ -36,6 +37,7 @@ var kinds = []kind{
 	{name: "gmail, readable", tool: "gmail_send", mode: "draft", readable: true},
 	{name: "gmail, direct", tool: "gmail_send", mode: "direct"},
 	{name: "gmail, alias", tool: "gmail_send", mode: "draft", readable: true, alias: true},
+	{name: "gmail, file", tool: "gmail_send", mode: "draft", readable: true, file: true},
 	{name: "calendar", tool: "calendar_event_create", mode: "draft"},
 	{name: "no handle", tool: "note", mode: "draft"},
 	ownNote, onMCPServer, issue, pull, commit, patch, create, script, edit, fetch, reminded,
@@ -62,6 +64,13 @@ func (k kind) proves() bool {
 // end in fromDesk.
 const desk, fromDesk = "desk@example.com", ", from the desk"
 
+// withFile is in the subjects of mails with a file, before the ID of the mail that has the file. fileMail is that mail.
+const (
+	withFile = ", with the file of "
+	fileMail = "From: bob@example.org\r\nSubject: Contract\r\nContent-Type: application/pdf\r\n" +
+		"Content-Disposition: attachment; filename=contract.pdf\r\n\r\n%PDF-1.7\r\n \t\r\n"
+)
+
 // eventStart is late enough for every run.
 var eventStart = time.Now().AddDate(0, 2, 0).Truncate(time.Hour)
 
@@ -71,6 +80,9 @@ func (k kind) args(name string) map[string]any {
 		m := testkit.Mail("bob@example.org", name, "hello")
 		if strings.HasSuffix(name, fromDesk) {
 			m["from"] = desk
+		}
+		if _, id, ok := strings.Cut(name, withFile); ok {
+			m["attachments"] = []any{map[string]any{"messageId": id}}
 		}
 		return m
 	case "note", mcpTool, memory.Remember:
@@ -157,7 +169,7 @@ var (
 	anyOf     = func(k kind) bool { return !k.readsOnly && !k.plans && !k.mailed }
 	readsOnly = func(k kind) bool { return k.readsOnly }
 	// calls that reach people and nothing more, such as another address of the account
-	people = func(k kind) bool { return k.tool == "gmail_send" && !k.alias || makesEvents(k) }
+	people = func(k kind) bool { return k.tool == "gmail_send" && !k.alias && !k.file || makesEvents(k) }
 	// commands that last, which an upload does not
 	lasting = func(k kind) bool { return k.onHost && !k.readsOnly && k.tool != upload.tool }
 

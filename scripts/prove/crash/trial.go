@@ -24,6 +24,7 @@ type trial struct {
 	runs        []string
 	approval    testkit.Approval
 	terminal    string
+	held        string          // the ID of the mail whose file is sent
 	deadline    time.Time       // the session's deadline
 	nothing     bool            // the first run had no effect, so it cannot be undone
 	slow        bool            // the run ended before its card: the machine was too slow, or its host was struck
@@ -48,6 +49,10 @@ func newTrial(ctx context.Context, e *env, p plan, n int) *trial {
 	if p.kind.alias {
 		e.cloud.Google.SetSendAs(testkit.Address(t.uid), fakegoogle.SendAs{Address: desk})
 	}
+	if p.kind.file {
+		proof.Must(e.cloud.Google.Receive(testkit.Address(t.uid), []byte(fileMail)))
+		t.held = e.cloud.Google.Newest(testkit.Address(t.uid))
+	}
 	return t
 }
 
@@ -55,6 +60,9 @@ func (t *trial) key(n int) string { return fmt.Sprintf("%s-key-%d", t.uid, n) }
 func (t *trial) name(n int) string {
 	if t.kind.alias {
 		return fmt.Sprintf("%s run %d%s", t.uid, n, fromDesk)
+	}
+	if t.kind.file {
+		return fmt.Sprintf("%s run %d%s%s", t.uid, n, withFile, t.held)
 	}
 	return fmt.Sprintf("%s run %d", t.uid, n)
 }
@@ -251,7 +259,7 @@ func (t *trial) wakeSleeper() {
 
 // ensureWorker starts a worker with the right settings if none runs.
 func (t *trial) ensureWorker() {
-	want := fmt.Sprint(t.scenario.ttl, t.kind.mode, t.kind.mailed, t.kind.alias, t.scenario.within)
+	want := fmt.Sprint(t.scenario.ttl, t.kind.mode, t.kind.mailed, t.kind.alias || t.kind.file, t.scenario.within)
 	if t.env.worker != nil && t.env.settingsOfWorker == want {
 		return
 	}
