@@ -45,7 +45,7 @@ func TestSelect(t *testing.T) {
 
 // TestProfilesOfThePage checks the numbers of functions on the page about deployments.
 func TestProfilesOfThePage(t *testing.T) {
-	page := string(text(t, "../terraform/README.md"))
+	page := string(text(t, "../terraform/options.md"))
 	for profile, words := range map[string]string{"core": "deploys the nine functions", "page": "(%d functions)",
 		"all": "is every function (%d)"} {
 		got, err := list(t).Select([]string{profile})
@@ -56,7 +56,7 @@ func TestProfilesOfThePage(t *testing.T) {
 			t.Errorf("core has %d functions, and the page says nine", len(got))
 		}
 		if words = strings.Replace(words, "%d", strconv.Itoa(len(got)), 1); !strings.Contains(page, words) {
-			t.Errorf("terraform/README.md does not say %q of %s", words, profile)
+			t.Errorf("terraform/options.md does not say %q of %s", words, profile)
 		}
 	}
 }

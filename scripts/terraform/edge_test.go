@@ -6,13 +6,16 @@ import (
 	"testing"
 )
 
-var namedIn = regexp.MustCompile(`(subscription_id|service_name)=\\?"([^"\\]+)\\?"`)
+var (
+	namedIn = regexp.MustCompile(`(?:subscription_id|service_name)=(?:one_of\(([^)]+)\)|("[^"]+"))`)
+	quoted  = regexp.MustCompile(`"([^"]+)"`)
+)
 
 // alertsReach checks that every alert has its runbook, watches something that exists, and reaches somebody if there is
 // a channel.
 func alertsReach(t testing.TB, s state) {
 	t.Helper()
-	there := map[string]bool{}
+	there, watched := map[string]bool{}, map[string]bool{}
 	for _, kind := range []string{"google_cloudfunctions2_function", "google_pubsub_subscription"} {
 		for _, r := range resources[struct{ Name string }](t, s, kind) {
 			there[r.Name] = true
@@ -44,12 +47,21 @@ func alertsReach(t testing.TB, s state) {
 			t.Errorf("Google refuses the alert %q: it is on a log and has no rate limit", a.Name)
 		}
 		for _, m := range namedIn.FindAllStringSubmatch(strings.ReplaceAll(string(r.Values), `\"`, `"`), -1) {
-			if !there[m[2]] {
-				t.Errorf("the alert %q watches %s, which is not deployed", a.Name, m[2])
+			for _, name := range quoted.FindAllStringSubmatch(m[1]+m[2], -1) {
+				if !there[name[1]] {
+					t.Errorf("the alert %q watches %s, which is not deployed", a.Name, name[1])
+				}
+				watched[name[1]] = true
 			}
 		}
 	}
+	for _, sub := range resources[subscription](t, s, "google_pubsub_subscription") {
+		if !watched[sub.Name] {
+			t.Errorf("no alert watches the subscription %s", sub.Name)
+		}
+	}
 	looksHold(t, s)
+	changesAreSeen(t, s)
 }
 
 // looksHold checks that uptime checks look each minute, and accept no invalid certificate.

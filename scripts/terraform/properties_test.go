@@ -266,14 +266,20 @@ func encryptionHolds(t testing.TB, s state) {
 	}
 }
 
-// budgetsHold checks that every budget counts only its project.
+// budgetsHold checks that every budget counts only its project, and sends its warnings to a channel.
 func budgetsHold(t testing.TB, s state) {
 	t.Helper()
 	for _, b := range resources[struct {
 		Filter []struct{ Projects []string } `json:"budget_filter"`
+		Rule   []struct {
+			Channels []string `json:"monitoring_notification_channels"`
+		} `json:"all_updates_rule"`
 	}](t, s, "google_billing_budget") {
 		if len(b.Filter) != 1 || !slices.Equal(b.Filter[0].Projects, []string{"projects/acme-prod"}) {
 			t.Errorf("the budget counts %+v", b.Filter)
+		}
+		if len(b.Rule) != 1 || len(b.Rule[0].Channels) == 0 {
+			t.Errorf("the budget's warnings reach no channel: %+v", b.Rule)
 		}
 	}
 }

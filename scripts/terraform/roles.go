@@ -110,7 +110,7 @@ func name(known map[string]string, text string) string {
 	return text
 }
 
-// table returns the grants as the table of terraform/README.md. Identities with the same roles on the same resources
+// table returns the grants as the table of terraform/access.md. Identities with the same roles on the same resources
 // share a row.
 func table(all []grant) string {
 	roles := map[string]map[string][]string{} // identity, role: on what

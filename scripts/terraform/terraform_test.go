@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	update  = flag.Bool("update", false, "write the table of identities and roles into terraform/README.md")
+	update  = flag.Bool("update", false, "write the table of identities in terraform/access.md, and the inventory")
 	overlay = flag.String("overlay", "",
 		"a list of files to read in the place of others, in the form of go build's -overlay")
 )
@@ -57,6 +57,11 @@ func TestTerraform(t *testing.T) {
 			case agentModule:
 				twoResumes(t, w)
 				findFaults(t, runs[dir+" prod"].State)
+				configured := configuredWords(t, w.dir)
+				holdInventory(t, runs[dir+" prod"].State, configured)
+				if !*update {
+					findChanges(t, runs[dir+" prod"].State, configured)
+				}
 			case "terraform/bootstrap":
 				findFaults(t, runs[dir+" everything"].State)
 				servicesAreEnabled(t, w, runs[dir+" everything"].State)
@@ -102,7 +107,7 @@ func TestTerraform(t *testing.T) {
 		}
 	})
 	t.Run("planning reads each type that is deployed", func(t *testing.T) { canPlan(t, runs[agent+"prod"].State) })
-	t.Run("the README has the roles", func(t *testing.T) {
+	t.Run("the page has the roles", func(t *testing.T) {
 		holdTable(t, runs["terraform/bootstrap everything"].State, runs[agent+"prod"].State)
 	})
 }
@@ -463,7 +468,7 @@ func hasKey(t *testing.T, s state) {
 
 const begin, end = "<!-- roles, written by go test ./scripts/terraform -update -->\n", "<!-- end of roles -->\n"
 
-// holdTable compares README's table with the actual grants.
+// holdTable compares the page's table with the actual grants.
 func holdTable(t *testing.T, states ...state) {
 	var all []grant
 	for _, s := range states {
@@ -473,5 +478,5 @@ func holdTable(t *testing.T, states ...state) {
 		}
 		all = append(all, g...)
 	}
-	readme.Section(t, "../../terraform/README.md", begin, end, table(all), *update)
+	readme.Section(t, "../../terraform/access.md", begin, end, table(all), *update)
 }

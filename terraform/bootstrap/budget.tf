@@ -1,5 +1,17 @@
 # The budget warns before the bill comes. It does not stop anything.
 
+resource "google_monitoring_notification_channel" "budget" {
+  for_each = var.budget == null ? toset([]) : var.budget.emails
+
+  project      = var.project_id
+  display_name = each.value
+  type         = "email"
+  labels = {
+    email_address = each.value
+  }
+  depends_on = [google_project_service.this]
+}
+
 resource "google_billing_budget" "monthly" {
   for_each = var.budget == null ? {} : { this = var.budget }
 
@@ -23,6 +35,12 @@ resource "google_billing_budget" "monthly" {
   threshold_rules {
     threshold_percent = 1.2
     spend_basis       = "FORECASTED_SPEND"
+  }
+  dynamic "all_updates_rule" {
+    for_each = length(each.value.emails) > 0 ? [1] : []
+    content {
+      monitoring_notification_channels = [for c in google_monitoring_notification_channel.budget : c.id]
+    }
   }
 
   depends_on = [google_project_service.this]

@@ -3,7 +3,7 @@
 resource "google_project_service" "this" {
   for_each = toset([
     "aiplatform", "artifactregistry", "billingbudgets", "calendar-json", "cloudbuild", "cloudfunctions", "cloudkms", "cloudresourcemanager", "cloudscheduler",
-    "compute", "firebaserules", "firestore", "gmail", "iam", "iamcredentials", "logging", "monitoring", "pubsub", "run", "secretmanager", "storage", "sts",
+    "compute", "firebaserules", "firestore", "gmail", "iam", "iamcredentials", "identitytoolkit", "logging", "monitoring", "pubsub", "run", "secretmanager", "storage", "sts",
   ])
 
   project            = var.project_id

@@ -38,11 +38,15 @@ variable "github" {
 }
 
 variable "budget" {
-  type        = object({ billing_account = string, currency = string, monthly = number })
+  type        = object({ billing_account = string, currency = string, monthly = number, emails = optional(set(string), []) })
   default     = null
-  description = "The budget. Warnings are sent at 50 %, 90 % and 100 % of it, and if the forecast is above 120 %. Null for none."
+  description = "The budget. Warnings are sent at 50 %, 90 % and 100 % of it, and if the forecast is above 120 %: to the billing account's administrators, and to up to five emails. Null for none."
   validation {
     condition     = var.budget == null ? true : can(regex("^[0-9A-F]{6}-[0-9A-F]{6}-[0-9A-F]{6}$", var.budget.billing_account)) && var.budget.monthly > 0
     error_message = "budget must have a billing account such as 012345-ABCDEF-678901, and an amount above 0."
+  }
+  validation {
+    condition     = var.budget == null ? true : length(var.budget.emails) <= 5 && alltrue([for e in var.budget.emails : can(regex("^[^@ ]+@[^@ ]+$", e))])
+    error_message = "budget.emails must be at most five e-mail addresses."
   }
 }

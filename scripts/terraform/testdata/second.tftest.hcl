@@ -44,7 +44,7 @@ run "a_second_resume_function" {
     error_message = "Each function takes the messages of its own subscription."
   }
   assert {
-    condition     = strcontains(google_monitoring_alert_policy.this["resume-lag"].conditions[0].condition_threshold[0].filter, "subscription_id=one_of(\"agent-resume-push\",\"agent-resume-clerk-push\",\"agent-resume-plan-push\",\"agent-resume-terminal-push\")")
+    condition     = strcontains(google_monitoring_alert_policy.this["resume-lag"].conditions[0].condition_threshold[0].filter, "subscription_id=one_of(\"agent-resume-push\",\"agent-resume-clerk-push\",\"agent-resume-plan-push\",\"agent-resume-terminal-push\",\"agent-sweep-push\")")
     error_message = "It is told that runs wait for any of them."
   }
 }

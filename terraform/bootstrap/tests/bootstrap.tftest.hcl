@@ -3,7 +3,7 @@ mock_provider "google" {}
 variables {
   project_id = "acme-prod"
   github     = { owner_id = "1", repository_id = "22", environment = "production" }
-  budget     = { billing_account = "012345-ABCDEF-678901", currency = "EUR", monthly = 200 }
+  budget     = { billing_account = "012345-ABCDEF-678901", currency = "EUR", monthly = 200, emails = ["money@acme.com"] }
 }
 
 run "everything" {
@@ -54,6 +54,14 @@ run "everything" {
   assert {
     condition     = toset(keys(output.secrets)) == toset(["action-key", "chat-key", "docker-certs", "gemini-api-key", "github-client-secret", "mcp-secrets", "oauth-client-secret", "otlp-headers", "receipt-key", "smtp-url", "vapid-key", "webhook-keys"])
     error_message = "Every secret of infra/functions.json has a place, and a command for its value."
+  }
+  assert {
+    condition     = alltrue([for n in range(1, 9) : strcontains(output.left_to_do, "\n${n}. ") || startswith(output.left_to_do, "${n}. ")]) && !strcontains(output.left_to_do, "\n9. ") && !strcontains(output.left_to_do, "prefix = \"")
+    error_message = "A person has eight steps left to do."
+  }
+  assert {
+    condition     = length(regexall("acme-prod", output.left_to_do)) >= 6 && strcontains(output.left_to_do, "versions add agent-chat-key") && strcontains(output.left_to_do, "versions add agent-oauth-client-secret")
+    error_message = "The steps name the project and the secrets that every deployment needs."
   }
 }
 

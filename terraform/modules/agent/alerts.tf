@@ -3,16 +3,21 @@
 locals {
   channels = [for c in google_monitoring_notification_channel.email : c.id]
 
-  pushes       = [for s in values(google_pubsub_subscription.resume) : "\"${s.name}\""]
+  pushes       = [for s in concat(values(google_pubsub_subscription.resume), [google_pubsub_subscription.sweep]) : "\"${s.name}\""]
+  receivers    = [for s in values(google_pubsub_subscription.webhook) : "\"${s.name}\""]
+  dead         = [for s in [google_pubsub_subscription.dead, google_pubsub_subscription.events_dead] : "\"${s.name}\""]
   subscription = "resource.type=\"pubsub_subscription\" AND resource.labels.subscription_id"
-  person       = "NOT protoPayload.authenticationInfo.principalEmail=~\"gserviceaccount.com$\""
+  method       = "protoPayload.methodName=~"
+  principal    = "protoPayload.authenticationInfo.principalEmail=~"
+  person       = "NOT ${local.principal}\"gserviceaccount.com$\""
+  stranger     = "NOT ${local.principal}\"^(${var.prefix}-tf-apply@|service-[0-9]+@)\"" # neither a deployment nor Google itself
 
   # Alerts on a value, or on a ratio, that stays above a threshold.
   above = {
     dead-letter = {
-      name     = "A run was given up"
+      name     = "A run or a notification was given up"
       severity = "CRITICAL"
-      filter   = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscription}=\"${google_pubsub_subscription.dead.name}\""
+      filter   = "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\" AND ${local.subscription}=one_of(${join(",", local.dead)})"
       value    = 0
       duration = "0s"
       aligner  = "ALIGN_MAX"
@@ -20,7 +25,7 @@ locals {
     resume-lag = {
       name     = "Approved runs wait longer than five minutes"
       severity = "ERROR"
-      filter   = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND ${local.subscription}=${length(local.pushes) == 1 ? local.pushes[0] : "one_of(${join(",", local.pushes)})"}"
+      filter   = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND ${local.subscription}=one_of(${join(",", local.pushes)})"
       value    = 300
       duration = "300s"
       aligner  = "ALIGN_MAX"
@@ -41,11 +46,21 @@ locals {
       duration = "600s"
     }
   }
+  received = length(local.receivers) == 0 ? {} : {
+    events-lag = {
+      name     = "Notifications wait longer than an hour"
+      severity = "WARNING"
+      filter   = "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\" AND ${local.subscription}=one_of(${join(",", local.receivers)})"
+      value    = 3600
+      duration = "300s"
+      aligner  = "ALIGN_MAX"
+    }
+  }
   from_outside = var.domain == null ? {} : {
     unreachable = {
-      name     = "The page is not reached from outside"
+      name     = "The page or the API is not reached from outside"
       severity = "CRITICAL"
-      filter   = "metric.type=\"monitoring.googleapis.com/uptime_check/check_passed\" AND resource.type=\"uptime_url\" AND metric.labels.check_id=\"${google_monitoring_uptime_check_config.health["this"].uptime_check_id}\""
+      filter   = "metric.type=\"monitoring.googleapis.com/uptime_check/check_passed\" AND resource.type=\"uptime_url\" AND metric.labels.check_id=one_of(${join(",", [for u in concat(values(google_monitoring_uptime_check_config.health), values(google_monitoring_uptime_check_config.api)) : "\"${u.uptime_check_id}\""])})"
       value    = 1
       duration = "180s"
       aligner  = "ALIGN_NEXT_OLDER"
@@ -75,9 +90,34 @@ locals {
   # Alerts on any occurrence in the log.
   logged = {
     secret-read = {
-      name     = "A person read a secret or used the tokens' key"
+      name     = "A person read a secret, or used the tokens' key or that of decisions"
       severity = "WARNING"
-      log      = "log_id(\"cloudaudit.googleapis.com/data_access\") AND (protoPayload.methodName=~\"AccessSecretVersion$\" OR protoPayload.methodName=~\"Decrypt$\") AND ${local.person}"
+      log      = "log_id(\"cloudaudit.googleapis.com/data_access\") AND (${local.method}\"AccessSecretVersion$\" OR ${local.method}\"Decrypt$\" OR ${local.method}\"AsymmetricSign$\") AND ${local.person}"
+    }
+    data-changed = {
+      name     = "A person changed the database"
+      severity = "CRITICAL"
+      log      = "protoPayload.serviceName=\"firestore.googleapis.com\" AND ${local.method}\"[.](Commit|Write|BatchWrite|CreateDocument|UpdateDocument|DeleteDocument|ImportDocuments|BulkDeleteDocuments|UpdateDatabase|DeleteDatabase|DeleteBackup|UpdateBackupSchedule|DeleteBackupSchedule)$\" AND ${local.person}"
+    }
+    grants-changed = {
+      name     = "A role was granted or withdrawn, or a key of an identity made, outside of a deployment"
+      severity = "ERROR"
+      log      = "log_id(\"cloudaudit.googleapis.com/activity\") AND ${local.method}\"(?i)(setiampolicy|setiampermissions|createserviceaccountkey|uploadserviceaccountkey|(create|update)role)$\" AND ${local.stranger}"
+    }
+    watch-changed = {
+      name     = "A sink, an alert, a log or a key was changed outside of a deployment"
+      severity = "ERROR"
+      log      = "log_id(\"cloudaudit.googleapis.com/activity\") AND ${local.method}\"((Update|Delete)(Sink|Bucket|BucketAsync|CmekSettings|AlertPolicy|UptimeCheckConfig)|(Create|Update|Delete)Exclusion|DeleteLog|DeleteNotificationChannel|(DestroyCryptoKey|UpdateCryptoKey|ImportCryptoKey)(Version|PrimaryVersion)?)$\" AND ${local.stranger}"
+    }
+    services-wait = {
+      name     = "Calls wait because Gmail, Calendar, GitHub or another service refuses them for now"
+      severity = "WARNING"
+      log      = "resource.type=\"cloud_run_revision\" AND jsonPayload.counter=\"call_postponed\""
+    }
+    model-waits = {
+      name     = "Runs wait because the model has no capacity"
+      severity = "WARNING"
+      log      = "resource.type=\"cloud_run_revision\" AND (jsonPayload.counter=\"model_postponed\" OR jsonPayload.counter=\"quota_unshared\")"
     }
     run-aside = {
       name     = "A run cannot be read or moved and was put aside"
@@ -112,7 +152,7 @@ locals {
     }
   }
 
-  alerts = merge(local.above, local.from_outside, local.absent, local.burning, local.logged, var.metrics ? local.measured : {})
+  alerts = merge(local.above, local.received, local.from_outside, local.absent, local.burning, local.logged, var.metrics ? local.measured : {})
 }
 
 resource "google_monitoring_notification_channel" "email" {
@@ -223,7 +263,7 @@ resource "google_monitoring_alert_policy" "this" {
   }
 
   documentation {
-    content   = file("${local.infra}/runbooks/${each.key}.md")
+    content   = replace(file("${local.infra}/runbooks/${each.key}.md"), "/\\bagent-/", "${var.prefix}-")
     mime_type = "text/markdown"
   }
 }

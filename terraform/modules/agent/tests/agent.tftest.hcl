@@ -192,7 +192,7 @@ run "prod" {
     error_message = "HTTP leads to HTTPS, and the domain has its certificate."
   }
   assert {
-    condition     = toset([for f in fileset("../../../infra/runbooks", "*.md") : trimsuffix(f, ".md")]) == toset(concat(keys(google_monitoring_alert_policy.this), keys(local.measured)))
+    condition     = toset([for f in fileset("../../../infra/runbooks", "*.md") : trimsuffix(f, ".md")]) == toset(concat(keys(google_monitoring_alert_policy.this), keys(local.measured), ["events-lag"]))
     error_message = "One runbook for each alert, and one alert for each runbook."
   }
   assert {
@@ -203,7 +203,7 @@ run "prod" {
     condition = google_monitoring_alert_policy.this["dead-letter"].conditions[0].condition_threshold[0].filter == join(" AND ", [
       "metric.type=\"pubsub.googleapis.com/subscription/num_undelivered_messages\"",
       "resource.type=\"pubsub_subscription\"",
-      "resource.labels.subscription_id=\"${google_pubsub_subscription.dead.name}\"",
+      "resource.labels.subscription_id=one_of(\"${google_pubsub_subscription.dead.name}\",\"${google_pubsub_subscription.events_dead.name}\")",
     ]) && google_monitoring_alert_policy.this["dead-letter"].conditions[0].condition_threshold[0].threshold_value == 0
     error_message = "A single dead letter is told."
   }
@@ -211,7 +211,7 @@ run "prod" {
     condition = google_monitoring_alert_policy.this["resume-lag"].conditions[0].condition_threshold[0].filter == join(" AND ", [
       "metric.type=\"pubsub.googleapis.com/subscription/oldest_unacked_message_age\"",
       "resource.type=\"pubsub_subscription\"",
-      "resource.labels.subscription_id=one_of(\"${google_pubsub_subscription.resume["resume"].name}\",\"${google_pubsub_subscription.resume["resume-plan"].name}\",\"${google_pubsub_subscription.resume["resume-terminal"].name}\")",
+      "resource.labels.subscription_id=one_of(\"${google_pubsub_subscription.resume["resume"].name}\",\"${google_pubsub_subscription.resume["resume-plan"].name}\",\"${google_pubsub_subscription.resume["resume-terminal"].name}\",\"${google_pubsub_subscription.sweep.name}\")",
     ])
     error_message = "It is told that approved runs wait."
   }
