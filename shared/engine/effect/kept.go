@@ -27,25 +27,20 @@ var errOutputGap = errors.New("effect: output before this was not written")
 // and once more at the end, and passed on to the run's reader. Its bytes are numbered, so two processes that write the
 // same output store it once.
 type keptOutput struct {
-	ex     *unit.Execution
-	id     string       // the action's ID
-	known  *output.Kept // what this process knows to be stored; nil: unknown. Only pass uses it
-	begins int64        // number of bytes stored when this process began
-	wake   chan struct{}
-	stop   context.CancelFunc
-	closed chan struct{} // closed when nothing more is sent or stored
-
-	mu      sync.Mutex
-	first   int64 // number of pending's first byte
+	*passing
+	ex      *unit.Execution
+	id      string       // the action's ID
+	known   *output.Kept // the output that this process knows to be stored; nil: unknown. Only pass uses it
+	begins  int64        // number of bytes stored when this process began
+	first   int64        // number of pending's first byte
 	pending []byte
 	sent    int64 // number of the first byte that was not passed on
-	over    bool
 }
 
 // openKept returns the kept output of an action. The caller must close it before it records the outcome.
 func openKept(ctx context.Context, ex *unit.Execution, id string) *keptOutput {
-	passing, stop := context.WithCancel(context.Background())
-	o := &keptOutput{ex: ex, id: id, wake: make(chan struct{}, 1), stop: stop, closed: make(chan struct{})}
+	p, alive := newPassing()
+	o := &keptOutput{passing: p, ex: ex, id: id}
 	d, committed := ex.Docs[document.OutputPath(ex.ID, id)]
 	var err error
 	if committed { // committed with the intent; only the lease's owner writes it
@@ -59,7 +54,7 @@ func openKept(ctx context.Context, ex *unit.Execution, id string) *keptOutput {
 		o.begins = o.known.Bytes
 		o.first, o.sent, o.over = o.begins, o.begins, !o.known.Exists() || o.begins >= output.Max
 	}
-	go o.pass(passing)
+	go o.pass(alive)
 	return o
 }
 
@@ -106,20 +101,8 @@ func (o *keptOutput) add(b []byte, at int64) error {
 	if o.over {
 		o.pending = append(o.pending, outputCut...)
 	}
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
+	o.signal()
 	return nil
-}
-
-// Close sends and stores the rest. Later writes are ignored.
-func (o *keptOutput) Close() {
-	o.mu.Lock()
-	o.over = true
-	o.mu.Unlock()
-	o.stop()
-	<-o.closed
 }
 
 // pass sends and stores the output until ctx ends, and then the rest.

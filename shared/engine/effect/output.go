@@ -33,26 +33,53 @@ func outputOf(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string) 
 	return openOutput(ex, id)
 }
 
+// passing is a goroutine that passes output on.
+type passing struct {
+	wake   chan struct{} // there is something to pass on
+	stop   context.CancelFunc
+	closed chan struct{} // closed when nothing more is passed on
+
+	mu   sync.Mutex // guards over, and the output of the type that embeds this
+	over bool       // later writes are ignored
+}
+
+// newPassing also returns the context that ends with the output.
+func newPassing() (*passing, context.Context) {
+	ctx, stop := context.WithCancel(context.Background())
+	return &passing{wake: make(chan struct{}, 1), stop: stop, closed: make(chan struct{})}, ctx
+}
+
+// signal wakes the goroutine.
+func (p *passing) signal() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close passes on the rest. Later writes are ignored.
+func (p *passing) Close() {
+	p.mu.Lock()
+	p.over = true
+	p.mu.Unlock()
+	p.stop()
+	<-p.closed
+}
+
 // passedOn is output that is not stored. It passes the first maxOutput bytes on to the run's reader, in pieces, without
 // holding up the tool.
 type passedOn struct {
-	ex     *unit.Execution
-	id     string        // the action's ID
-	wake   chan struct{} // there is something to send
-	stop   context.CancelFunc
-	closed chan struct{} // closed when nothing more is sent
-
-	mu      sync.Mutex
+	*passing
+	ex      *unit.Execution
+	id      string // the action's ID
 	pending []byte
 	left    int // number of bytes that may still be written
-	over    bool
 }
 
 // openOutput returns the output of an action. The caller must close it before the run advances.
 func openOutput(ex *unit.Execution, id string) *passedOn {
-	ctx, stop := context.WithCancel(context.Background())
-	o := &passedOn{ex: ex, id: id, wake: make(chan struct{}, 1), stop: stop, closed: make(chan struct{}),
-		left: maxOutput}
+	p, ctx := newPassing()
+	o := &passedOn{passing: p, ex: ex, id: id, left: maxOutput}
 	if ex.Unread {
 		o.over = true
 		close(o.closed)
@@ -80,20 +107,8 @@ func (o *passedOn) Write(b []byte) (int, error) {
 	if o.over {
 		o.pending = append(o.pending[:whole(o.pending)], outputCut...)
 	}
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
+	o.signal()
 	return n, nil
-}
-
-// Close sends the rest. Later writes are ignored.
-func (o *passedOn) Close() {
-	o.mu.Lock()
-	o.over = true
-	o.mu.Unlock()
-	o.stop()
-	<-o.closed
 }
 
 // pass sends a piece whenever there is output, until ctx ends, and then the rest.
