@@ -45,7 +45,7 @@ type Emulator struct {
 	URL    string // of the proxy, without a trailing slash
 	Direct string // of the emulator itself
 
-	t       T
+	t       realpart.Owner
 	forward http.Handler
 
 	mu     sync.Mutex
@@ -54,29 +54,19 @@ type Emulator struct {
 	calls  map[string]int
 }
 
-// T is the owner of an emulator: a test, or a trial of the part. The emulator ends with it.
-type T interface {
-	Helper()
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-	Skipf(format string, args ...any)
-	TempDir() string
-	Cleanup(func())
-}
-
 // answers starts an emulator that answers a request.
 var answers = realpart.Emulate.Tried(func(t *realpart.Trial) { start(t) })
 
 // Start starts an emulator for the test, from the directory that EMULATE_DIR names. npm must have installed emulate
 // 0.12.2 and Node 22 or later there. If they are missing, the test is skipped, or fails if REQUIRE_ALL is 1.
-func Start(t T) *Emulator {
+func Start(t realpart.Owner) *Emulator {
 	t.Helper()
 	installed(t)
 	answers(t)
 	return start(t)
 }
 
-func start(t T) *Emulator {
+func start(t realpart.Owner) *Emulator {
 	t.Helper()
 	node, script := installed(t)
 	e := &Emulator{t: t, grants: map[string]grant{}, faults: map[string][]Fault{}, calls: map[string]int{}}
@@ -91,7 +81,7 @@ func start(t T) *Emulator {
 }
 
 // Node returns the Node of version 22 or later that Start uses.
-func Node(t T) string {
+func Node(t realpart.Owner) string {
 	t.Helper()
 	node, _ := installed(t)
 	return node
@@ -103,7 +93,7 @@ func NodePath() string {
 }
 
 // installed returns the paths of Node and the emulator.
-func installed(t T) (node, script string) {
+func installed(t realpart.Owner) (node, script string) {
 	t.Helper()
 	realpart.Emulate.Take(t)
 	dir := os.Getenv("EMULATE_DIR")
@@ -118,7 +108,7 @@ func installed(t T) (node, script string) {
 }
 
 // launch starts a service's process on a free loopback port and waits until the service answers at the path.
-func launch(t T, node, script, service, probe string, seed []byte, more ...string) (base string) {
+func launch(t realpart.Owner, node, script, service, probe string, seed []byte, more ...string) (base string) {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "seed.yaml")

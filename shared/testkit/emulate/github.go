@@ -2,6 +2,8 @@ package emulate
 
 import (
 	_ "embed"
+
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
 // The user of the emulated GitHub, with an access token. The emulator also accepts any other token.
@@ -16,7 +18,7 @@ var githubSeed []byte
 // StartGitHub starts the emulator's GitHub for the test (see [Start]), and returns its address without a trailing
 // slash. Its user owns the repository site. Unlike GitHub, it refuses neither a second pull request nor a bad token,
 // and it returns 404 for an issue's number that belongs to a pull request.
-func StartGitHub(t T) string {
+func StartGitHub(t realpart.Owner) string {
 	t.Helper()
 	node, script := installed(t)
 	answers(t)

@@ -20,27 +20,17 @@ import (
 
 const version = "fake-gcs-server-1.56.1"
 
-// T is the owner of a server: a test, or a trial of the part. The server ends with it.
-type T interface {
-	Helper()
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-	Skipf(format string, args ...any)
-	TempDir() string
-	Cleanup(func())
-}
-
 // Server is a running server.
 type Server struct {
 	URL string // without a trailing slash
-	t   T
+	t   realpart.Owner
 }
 
 var answers = realpart.GCSServer.Tried(func(t *realpart.Trial) { start(t).Bucket("trial") })
 
 // Start starts a server for the test, from the directory that GCS_SERVER_DIR names, or from that of .ci/install. If it
 // is missing, the test is skipped, or fails if REQUIRE_ALL is 1.
-func Start(t T) *Server {
+func Start(t realpart.Owner) *Server {
 	t.Helper()
 	installed(t)
 	answers(t)
@@ -48,7 +38,7 @@ func Start(t T) *Server {
 }
 
 // installed returns the path of the program.
-func installed(t T) string {
+func installed(t realpart.Owner) string {
 	t.Helper()
 	realpart.GCSServer.Take(t)
 	dir := os.Getenv("GCS_SERVER_DIR")
@@ -62,7 +52,7 @@ func installed(t T) string {
 	return program
 }
 
-func start(t T) *Server {
+func start(t realpart.Owner) *Server {
 	t.Helper()
 	program, dir := installed(t), t.TempDir()
 	return &Server{t: t, URL: child.Serve(t, "/storage/v1/b?project=p", func(port string) *exec.Cmd {

@@ -55,6 +55,14 @@ type T interface {
 	Skipf(format string, args ...any)
 }
 
+// Owner owns a program that serves tests: a test, or a trial of the part. The program ends with it.
+type Owner interface {
+	T
+	Errorf(format string, args ...any)
+	TempDir() string
+	Cleanup(func())
+}
+
 // The beginnings of the messages of skipped tests.
 const (
 	absent = "absent: "
