@@ -91,7 +91,7 @@ func (s *siege) begin() {
 		"Subject: Contract\r\nContent-Type: application/pdf\r\n"+
 		"Content-Disposition: attachment; filename=contract.pdf\r\n\r\n%PDF-1.7"))
 	if got := s.w.Google.Newest(testkit.Address("ana")); err != nil || got != heldMail {
-		proof.Must(fmt.Errorf("Ana's mail has the ID %s: %w", got, err))
+		proof.Must(fmt.Errorf("the mail of ana has the ID %s: %w", got, err))
 	}
 	s.w.SetModel(testkit.Wants("gmail_send", testkit.Mail("dave@example.com", secret, secret)))
 	s.say("bob", s.approval("bob", "Keep "+secret+" for me."), run.ApproveOnce, nil, "")

@@ -3,19 +3,10 @@ package effect
 import (
 	"context"
 	"strings"
-	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/engine/unit"
-)
-
-// Limits of a call's output.
-const (
-	maxPiece   = 4 << 10                // bytes of one update
-	pieceEvery = 100 * time.Millisecond // minimum time between two updates during a call
-	outputCut  = "\n[More was printed than can be shown.]\n"
 )
 
 // callOutput is the printed output of a call, across all calls of its tool's functions. It is closed before the outcome
@@ -31,39 +22,6 @@ func outputOf(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string) 
 		return openKept(ctx, ex, id)
 	}
 	return openOutput(ex, id)
-}
-
-// passing is a goroutine that passes output on.
-type passing struct {
-	wake   chan struct{} // there is something to pass on
-	stop   context.CancelFunc
-	closed chan struct{} // closed when nothing more is passed on
-
-	mu   sync.Mutex // guards over, and the output of the type that embeds this
-	over bool       // later writes are ignored
-}
-
-// newPassing also returns the context that ends with the output.
-func newPassing() (*passing, context.Context) {
-	ctx, stop := context.WithCancel(context.Background())
-	return &passing{wake: make(chan struct{}, 1), stop: stop, closed: make(chan struct{})}, ctx
-}
-
-// signal wakes the goroutine.
-func (p *passing) signal() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Close passes on the rest. Later writes are ignored.
-func (p *passing) Close() {
-	p.mu.Lock()
-	p.over = true
-	p.mu.Unlock()
-	p.stop()
-	<-p.closed
 }
 
 // passedOn is output that is not stored. It passes the first maxOutput bytes on to the run's reader, in pieces, without
