@@ -107,8 +107,9 @@ func continues(t *testing.T, e earlier, settings ...string) (w *proved, unknown 
 }
 
 // TestEarlierRelease ends the runs that an earlier release left when its process was killed: waiting, held, approved,
-// during an effect, in a review, and in a plan. Each effect takes place once. A run with an event that this release
-// does not know stays as it is. The flag -earlier COMMIT first builds that commit, runs it and records what it leaves.
+// during an effect, in a review, and in a plan. Each effect takes place once. The users of approved mails are asked
+// again, because the tool has changed since. A run with an event that this release does not know stays as it is. The
+// flag -earlier COMMIT first builds that commit, runs it and records what it leaves.
 func TestEarlierRelease(t *testing.T) {
 	if *earlierCommit != "" {
 		t.Run("record", recordEarlier)

@@ -93,7 +93,12 @@ func RunOfApproval(approvalID string) (runID string, ok bool) {
 // ArgsHash returns the hash that an approval is bound to. It covers the user, the tool with its schema version, the
 // canonical arguments, and the account or host that the call acts on, if any.
 func ArgsHash(uid string, spec tool.Spec, in tool.Place, args json.RawMessage) string {
-	parts := []string{uid, spec.Name, spec.Version(), string(args)}
+	return ArgsHashOf(uid, spec.Name, spec.Version(), in, args)
+}
+
+// ArgsHashOf is [ArgsHash] with a version of the tool, which may be an earlier one.
+func ArgsHashOf(uid, name, version string, in tool.Place, args json.RawMessage) string {
+	parts := []string{uid, name, version, string(args)}
 	if in != (tool.Place{}) {
 		parts = append(parts, in.Label, in.Name, in.ID)
 	}

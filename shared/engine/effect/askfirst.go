@@ -63,6 +63,9 @@ func askAnew(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string, a
 		if !ownsOutcome(tx, a) {
 			return nil
 		}
+		if a.Status != run.ActionExecuting {
+			f.Execution = run.NotStarted
+		}
 		if err := tx.AddEvent(run.Event{Type: run.ActionFinished, ActionID: id, Finished: &f}); err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 	a, err := checkUnchanged(ctx, ex, planned, t)
 	if err != nil {
 		ex.LogPanic(ctx, id, err)
-		return recordOutcome(ctx, ex, id, failed(err))
+		return recordFailure(ctx, ex, t, id, err, false)
 	}
 	if t.SideEffect && ex.Run.Doubts(a) {
 		return askAgain(ctx, ex, t, id)

@@ -11,6 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/store/document"
 )
 
 // maxCallTries is the number of times that one execution calls a provider for a call that provably did not happen.
@@ -23,13 +24,17 @@ func timeoutOf(ex *unit.Execution, id string) time.Duration {
 }
 
 // checkUnchanged checks that the stored arguments and the place have not changed since the call was validated. It
-// returns the call to carry out, which is in another place if an earlier call of the turn moved it there.
+// returns the call to carry out, which is in another place if an earlier call of the turn moved it there. A call that
+// was approved before a release with another version of its tool is asked about again (tool.AskedAnew).
 func checkUnchanged(ctx context.Context, ex *unit.Execution, a *run.Action, t *tool.Tool) (*run.Action, error) {
 	switch changed := run.ArgsHash(ex.Run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash; {
 	case changed && t.Source != "":
 		return nil, fault.New(fault.Policy, fault.CodeStaleView,
 			"The description of this tool has changed since the request, so this was not done. Please ask for it "+
 				"again.")
+	case changed && ofEarlierTool(ctx, ex, a, t):
+		return nil, tool.AskAnew(a.Args, fault.New(fault.Policy, fault.CodeStaleView,
+			"The tool has changed since this was approved, so it was not done. Please review it again."))
 	case changed:
 		return nil, fault.New(fault.Policy, fault.CodeIntegrity,
 			"The stored action does not match what was approved, so it was not done.")
@@ -44,6 +49,17 @@ func checkUnchanged(ctx context.Context, ex *unit.Execution, a *run.Action, t *t
 		return &moved, nil
 	}
 	return a, tool.SamePlace(a.Place, in)
+}
+
+// ofEarlierTool reports whether an approved call is as it was approved, but with another version of its tool.
+func ofEarlierTool(ctx context.Context, ex *unit.Execution, a *run.Action, t *tool.Tool) bool {
+	if a.ApprovalID == "" {
+		return false
+	}
+	var ap run.Approval
+	d, err := document.Get(ctx, ex.Store, document.ApprovalPath(a.ApprovalID), &ap)
+	return err == nil && d.Exists() && ap.ActionID == a.ID && ap.ToolVersion != t.Version() &&
+		run.ArgsHashOf(ex.Run.UID, a.Tool, ap.ToolVersion, a.Place, a.Args) == a.ArgsHash
 }
 
 // readFor returns the context for one attempt to call a provider. The first attempt uses the documents that the

@@ -154,6 +154,63 @@ func TestStaleApprovalReplaced(t *testing.T) {
 	}
 }
 
+// TestToolChangedAfterApproval changes the tool between an approval and its call, as a release does. Nothing is done,
+// and its user is asked about the call as the tool reads it now. If the call has other arguments than the approved one,
+// it fails.
+func TestToolChangedAfterApproval(t *testing.T) { onEachStore(t, toolChangedAfterApproval) }
+
+func toolChangedAfterApproval(t *testing.T, open func(testing.TB) *env) {
+	for name, tampered := range map[string]bool{"as approved": false, "with other arguments": true} {
+		w, v := asking(t, open)
+		first := run.ApprovalID(v.RunID, 1)
+		if _, err := w.loop.Resolve(t.Context(), approval.Resolution{UID: "ana", ApprovalID: first,
+			Decision: run.ApproveOnce}); err != nil {
+			t.Fatal(err)
+		}
+		if tampered {
+			edit(t, w, document.RunPath(v.RunID), func(r *run.Run) {
+				for i := range r.Log.Tail {
+					if p := r.Log.Tail[i].Proposed; p != nil {
+						p.Args = json.RawMessage(`{"text":"ten","to":["eve@x.org"]}`)
+					}
+				}
+			})
+		}
+		w.loop.Tools = tool.NewSet(strict(w, false))
+		deliver(t, w)
+		now, _, err := w.loop.Get(t.Context(), "ana", v.RunID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fault.CodeStaleView
+		if tampered {
+			want = fault.CodeIntegrity
+		}
+		if a := now.Actions[0]; a.ErrorReason != want || a.ExecutionStatus != run.NotStarted ||
+			len(w.effects) > 0 {
+			t.Errorf("%s: %+v, done: %q; want %s and nothing done", name, a, w.effects, want)
+		}
+		cards := w.open("ana")
+		if tampered {
+			if len(cards) > 0 {
+				t.Errorf("%s: these wait: %+v; want none", name, cards)
+			}
+			continue
+		}
+		if len(cards) != 1 || cards[0].Preview.Title != "Send loudly ten" {
+			t.Fatalf("%s: these wait: %+v; want one card of the changed tool", name, cards)
+		}
+		if _, err := w.loop.Resolve(t.Context(), approval.Resolution{UID: "ana", ApprovalID: cards[0].ApprovalID,
+			Decision: run.ApproveOnce, ArgsHash: cards[0].ArgsHash}); err != nil {
+			t.Fatal(err)
+		}
+		deliver(t, w)
+		if !slices.Equal(w.effects, []string{"send bob@x.org: ten"}) {
+			t.Errorf("%s: done: %q; want one mail", name, w.effects)
+		}
+	}
+}
+
 // TestStaleApprovalRefused checks that no new approval is made if its content is unclear, or if the policy denies the
 // call. The old approval stays open and can be rejected.
 func TestStaleApprovalRefused(t *testing.T) {

@@ -108,7 +108,9 @@ func expands(s string) bool {
 }
 
 // braces reports whether a word has braces without a backslash.
-func braces(s string) bool { return strings.ContainsAny(escapes.ReplaceAllString(s, ""), "{}") }
+func braces(s string) bool {
+	return strings.ContainsAny(s, "{}") && strings.ContainsAny(escapes.ReplaceAllString(s, ""), "{}")
+}
 
 var escapes = lazyregexp.New(`(?s)\\.`)
 
