@@ -44,7 +44,9 @@ func TestPeople(t *testing.T) {
 
 // TestTold has people hear on their own devices of what waits, and end the mails about it (testdata/told.mjs).
 func TestTold(t *testing.T) {
-	inBrowser(t, "told.mjs", "NOTIFY=mail", "NOTIFY_FROM=countersign@example.com", "SMTP_URL=smtp://127.0.0.1:9")
+	t.Parallel()
+	drive(t, browsertest.NewWithWindows(t, "axe-core"), "told.mjs", "NOTIFY=mail",
+		"NOTIFY_FROM=countersign@example.com", "SMTP_URL=smtp://127.0.0.1:9")
 }
 
 // TestDesk does what users do apart from deciding: they link accounts, name conversations, copy and take back

@@ -48,7 +48,11 @@ func newDevServer(t *testing.T, flags ...string) *devServer {
 func inBrowser(t *testing.T, script string, env ...string) *devServer {
 	t.Helper()
 	t.Parallel()
-	browser := browsertest.New(t, "axe-core")
+	return drive(t, browsertest.New(t, "axe-core"), script, env...)
+}
+
+func drive(t *testing.T, browser *browsertest.Browser, script string, env ...string) *devServer {
+	t.Helper()
 	server := newDevServer(t)
 	server.env = env
 	server.start()

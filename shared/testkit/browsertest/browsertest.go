@@ -34,6 +34,16 @@ func New(t *testing.T, modules ...string) *Browser {
 	return b
 }
 
+// NewWithWindows is [New] for a Chromium with windows, without which it shows no notification.
+func NewWithWindows(t *testing.T, modules ...string) *Browser {
+	t.Helper()
+	b := New(t, modules...)
+	if b.chromium = findProgram("chromium", "chromium-browser", "google-chrome"); b.chromium == "" {
+		realpart.Chromium.Absent(t, "there is only Chromium's headless shell, and this test needs its windows")
+	}
+	return b
+}
+
 // page is a script that opens a page and examines it.
 const page = `import { createRequire } from 'node:module';
 const { chromium } = createRequire(process.env.PLAYWRIGHT_DIR + '/x.js')('playwright-core');
@@ -86,8 +96,12 @@ func Modules(t *testing.T, names ...string) string {
 
 // findChromium prefers the headless shell: the same engine without the windows of a browser, for a third less CPU time.
 func findChromium() string {
-	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser",
-		"google-chrome"} {
+	return findProgram(os.Getenv("CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+}
+
+// findProgram returns the path of the first of the programs that is installed, or "".
+func findProgram(names ...string) string {
+	for _, name := range names {
 		if path, err := exec.LookPath(name); name != "" && err == nil {
 			return path
 		}
