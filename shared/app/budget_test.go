@@ -27,12 +27,12 @@ var budgets = []struct {
 	ready func(t testing.TB, dir string) (next func() (step func()))
 	takes spending
 }{
-	{"a text turn", turns, spending{1961, 190_560, 17, 15}},
-	{"a trip with an action", orders, spending{5670, 590_000, 59, 46}},
-	{"a trip with a mail", mails, spending{11_045, 1_118_000, 84, 68}},
-	{"a resume", resumes, spending{5826, 592_700, 42, 36}},
+	{"a text turn", turns, spending{1856, 185_960, 17, 15}},
+	{"a trip with an action", orders, spending{5444, 578_600, 59, 46}},
+	{"a trip with a mail", mails, spending{10_812, 1_105_000, 84, 68}},
+	{"a resume", resumes, spending{5715, 587_850, 42, 36}},
 	{"a sweep with nothing due", sweeps, spending{7356, 347_592, 0, 131}},
-	{"a page message", messages, spending{1550, 151_736, 4, 11}},
+	{"a page message", messages, spending{1441, 146_992, 4, 11}},
 }
 
 // TestBudget checks what each step allocates, writes and reads. It is not built with -race, which allocates itself.

@@ -96,7 +96,8 @@ func Modules(t *testing.T, names ...string) string {
 
 // findChromium prefers the headless shell: the same engine without the windows of a browser, for a third less CPU time.
 func findChromium() string {
-	return findProgram(os.Getenv("CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+	return findProgram(os.Getenv("CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser",
+		"google-chrome")
 }
 
 // findProgram returns the path of the first of the programs that is installed, or "".

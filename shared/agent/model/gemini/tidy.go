@@ -18,6 +18,9 @@ type object map[string]jsontext.Value
 // proto3's JSON permits; numbers as strings, and enum values as numbers; arguments as JSON in a string; the response
 // inside another object; an error without an object around it. Data that is not an object is returned as it is.
 func tidy(data []byte) []byte {
+	if usual(data) {
+		return data
+	}
 	res, _ := membersOf(data)
 	if inner, _ := membersOf(res["response"]); inner != nil && res["candidates"] == nil {
 		res = inner
