@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"bytes"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -31,33 +32,35 @@ var (
 	aText   = &shape{kind: '"'}
 	aNumber = &shape{kind: '0'}
 	aBool   = &shape{kind: 't'} // or false
+)
 
-	usualAnswer = objectOf(fields{
-		"candidates":    listOf(usualCandidate),
-		"usageMetadata": usualCounts,
-		"modelVersion":  aText, "responseId": aText, "createTime": aText,
-	})
-	usualCandidate = objectOf(fields{
-		"content": objectOf(fields{"role": aText, "parts": listOf(usualPart)}),
-		"index":   aNumber, "finishReason": aText, "finishMessage": aText,
-	})
-	usualPart = objectOf(fields{
+// usualAnswer is made at the first answer: most functions start without one.
+var usualAnswer = sync.OnceValue(func() *shape {
+	part := objectOf(fields{
 		"text": aText, "thought": aBool, "thoughtSignature": aText,
 		"functionCall": objectOf(fields{"id": aText, "name": aText, "args": {kind: '{'}}),
 	})
-	usualCounts = objectOf(fields{
+	candidate := objectOf(fields{
+		"content": objectOf(fields{"role": aText, "parts": listOf(part)}),
+		"index":   aNumber, "finishReason": aText, "finishMessage": aText,
+	})
+	details := listOf(objectOf(fields{"modality": aText, "tokenCount": aNumber}))
+	counts := objectOf(fields{
 		"promptTokenCount": aNumber, "candidatesTokenCount": aNumber, "totalTokenCount": aNumber,
 		"thoughtsTokenCount": aNumber, "cachedContentTokenCount": aNumber, "toolUsePromptTokenCount": aNumber,
-		"promptTokensDetails": usualDetails, "candidatesTokensDetails": usualDetails,
-		"cacheTokensDetails": usualDetails, "trafficType": aText,
+		"promptTokensDetails": details, "candidatesTokensDetails": details, "cacheTokensDetails": details,
+		"trafficType": aText,
 	})
-	usualDetails = listOf(objectOf(fields{"modality": aText, "tokenCount": aNumber}))
-)
+	return objectOf(fields{
+		"candidates": listOf(candidate), "usageMetadata": counts, "modelVersion": aText, "responseId": aText,
+		"createTime": aText,
+	})
+})
 
 // usual reports whether a response has only the members that Gemini itself usually sends, in its own form. It allocates
 // next to nothing, so that most answers are read once.
 func usual(data []byte) bool {
-	return usualAnswer.fits(jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true)))
+	return usualAnswer().fits(jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true)))
 }
 
 // fits reads the next value, and reports whether it has the shape.
