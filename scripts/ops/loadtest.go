@@ -27,7 +27,8 @@ const (
 	patience = 30 * time.Minute // for one run
 )
 
-// loadTest starts runs at a deployment with the tokens of users, and deletes their conversations. It approves nothing.
+// loadTest starts runs at a deployment with the tokens of users, and deletes the conversations of those that end. It
+// approves nothing; calls that a user always allows still run.
 func loadTest(flags *flag.FlagSet) runFunc {
 	tokens := flags.String("token", "", "ID tokens of the users, separated by commas (default: LOADTEST_TOKENS)")
 	runs := flags.Int("runs", 100, "the number of runs")
@@ -158,7 +159,7 @@ func (l *load) report(o *operator) (err error) {
 	err = errors.Join(err,
 		o.printf("a run took %s (half), %s (9 of 10), %s (99 of 100), %s (the longest)", at(0.5), at(0.9), at(0.99),
 			at(1)),
-		o.printf("%d requests were refused for now and repeated, %d calls were rejected, and nothing was sent",
+		o.printf("%d requests were refused for now and repeated, %d calls were rejected, and none was approved",
 			l.refused, l.rejected))
 	if l.ended["completed"] != len(l.took) {
 		return cmp.Or(err, errFailed)

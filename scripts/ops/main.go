@@ -20,7 +20,7 @@
 //	go run ./scripts/ops rotate KEY -retire                print the value without its earlier keys
 //	go run ./scripts/ops receipt verify FILE [-keys FILE]  verify a receipt offline: true, false or changed
 //	go run ./scripts/ops receipt-keys                      print the public keys that verify receipts
-//	go run ./scripts/ops loadtest BASE -token T,T          put load on a deployment without sending anything
+//	go run ./scripts/ops loadtest BASE -token T,T          put load on a deployment without approving anything
 //	go run ./scripts/ops smoke BASE -token T [-token2 T]   test a deployment without sending anything
 //
 // -h prints the usage and flags of a command. The commands read the same environment variables as the functions, and
@@ -106,7 +106,7 @@ var commands = map[string]command{
 			"decision-key.", rotate},
 	"receipt":      {"verify FILE", "Verify a receipt offline, and print true, false or changed.", receiptOf},
 	"receipt-keys": {"", "Print the public keys that verify receipts, including those in RECEIPT_JWKS.", receiptKeys},
-	"loadtest":     {"BASE", "Put load on a deployment without sending anything, and measure it.", loadTest},
+	"loadtest":     {"BASE", "Put load on a deployment without approving anything, and measure it.", loadTest},
 	"smoke":        {"BASE", "Test a deployment without sending anything.", smoke},
 }
 

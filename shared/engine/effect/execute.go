@@ -30,6 +30,9 @@ func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 	}
 	planned := a
 	a, err := checkUnchanged(ctx, ex, planned, t)
+	if unread := (errUnread{}); errors.As(err, &unread) {
+		return unread.error
+	}
 	if err != nil {
 		ex.LogPanic(ctx, id, err)
 		return recordFailure(ctx, ex, t, id, err, false)

@@ -25,19 +25,11 @@ func timeoutOf(ex *unit.Execution, id string) time.Duration {
 
 // checkUnchanged checks that the stored arguments and the place have not changed since the call was validated. It
 // returns the call to carry out, which is in another place if an earlier call of the turn moved it there. A call that
-// was approved before a release with another version of its tool is asked about again (tool.AskedAnew).
+// was approved before a release with another version of its tool is asked about again (tool.AskedAnew). After
+// errUnread, the caller records nothing.
 func checkUnchanged(ctx context.Context, ex *unit.Execution, a *run.Action, t *tool.Tool) (*run.Action, error) {
-	switch changed := run.ArgsHash(ex.Run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash; {
-	case changed && t.Source != "":
-		return nil, fault.New(fault.Policy, fault.CodeStaleView,
-			"The description of this tool has changed since the request, so this was not done. Please ask for it "+
-				"again.")
-	case changed && ofEarlierTool(ctx, ex, a, t):
-		return nil, tool.AskAnew(a.Args, fault.New(fault.Policy, fault.CodeStaleView,
-			"The tool has changed since this was approved, so it was not done. Please review it again."))
-	case changed:
-		return nil, fault.New(fault.Policy, fault.CodeIntegrity,
-			"The stored action does not match what was approved, so it was not done.")
+	if run.ArgsHash(ex.Run.UID, t.Spec, a.Place, a.Args) != a.ArgsHash {
+		return nil, changedSince(ctx, ex, a, t)
 	}
 	in, err := t.Place(ex.Linked(ctx, t), ex.Run.Scope())
 	if err != nil {
@@ -51,15 +43,38 @@ func checkUnchanged(ctx context.Context, ex *unit.Execution, a *run.Action, t *t
 	return a, tool.SamePlace(a.Place, in)
 }
 
+// changedSince returns why a call is not carried out whose hash is not the one that was approved.
+func changedSince(ctx context.Context, ex *unit.Execution, a *run.Action, t *tool.Tool) error {
+	if t.Source != "" {
+		return fault.New(fault.Policy, fault.CodeStaleView,
+			"The description of this tool has changed since the request, so this was not done. Please ask for it "+
+				"again.")
+	}
+	switch earlier, err := ofEarlierTool(ctx, ex, a, t); {
+	case err != nil:
+		return errUnread{err}
+	case earlier:
+		return tool.AskAnew(a.Args, fault.New(fault.Policy, fault.CodeStaleView,
+			"The tool has changed since this was approved, so it was not done. Please review it again."))
+	}
+	return fault.New(fault.Policy, fault.CodeIntegrity,
+		"The stored action does not match what was approved, so it was not done.")
+}
+
+// errUnread is an error of the store, after which a call cannot be judged yet.
+type errUnread struct{ error }
+
+func (e errUnread) Unwrap() error { return e.error }
+
 // ofEarlierTool reports whether an approved call is as it was approved, but with another version of its tool.
-func ofEarlierTool(ctx context.Context, ex *unit.Execution, a *run.Action, t *tool.Tool) bool {
+func ofEarlierTool(ctx context.Context, ex *unit.Execution, a *run.Action, t *tool.Tool) (bool, error) {
 	if a.ApprovalID == "" {
-		return false
+		return false, nil
 	}
 	var ap run.Approval
 	d, err := document.Get(ctx, ex.Store, document.ApprovalPath(a.ApprovalID), &ap)
 	return err == nil && d.Exists() && ap.ActionID == a.ID && ap.ToolVersion != t.Version() &&
-		run.ArgsHashOf(ex.Run.UID, a.Tool, ap.ToolVersion, a.Place, a.Args) == a.ArgsHash
+		run.ArgsHashOf(ex.Run.UID, a.Tool, ap.ToolVersion, a.Place, a.Args) == a.ArgsHash, err
 }
 
 // readFor returns the context for one attempt to call a provider. The first attempt uses the documents that the

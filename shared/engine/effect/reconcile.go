@@ -76,7 +76,11 @@ func retry(ctx context.Context, ex *unit.Execution, t *tool.Tool, a *run.Action)
 	if err := ex.ReadLinked(ctx, t, true); err != nil {
 		return err
 	}
-	if _, err := checkUnchanged(ctx, ex, a, t); err != nil {
+	_, err := checkUnchanged(ctx, ex, a, t)
+	if unread := (errUnread{}); errors.As(err, &unread) {
+		return unread.error
+	}
+	if err != nil {
 		return abandonRetry(ctx, ex, t, a.ID, err)
 	}
 	started := run.Started{Owner: ex.Owner, Attempt: a.Started.Attempt + 1, Handle: a.Started.Handle}

@@ -3,6 +3,7 @@ package loop_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"testing"
 
@@ -177,7 +178,16 @@ func toolChangedAfterApproval(t *testing.T, open func(testing.TB) *env) {
 			})
 		}
 		w.loop.Tools = tool.NewSet(strict(w, false))
-		deliver(t, w)
+		w.loop.Store = faulty.Wrap(w.store, faulty.Of(func(c *faulty.Call) bool {
+			return c.Method == faulty.Get && slices.Equal(c.Paths, []string{document.ApprovalPath(first)})
+		}, faulty.Fail(errors.New("the store is down"))))
+		if err := w.deliver(t.Context()); err == nil || len(w.effects) > 0 || len(w.open("ana")) > 0 {
+			t.Errorf("%s: %v, done: %q; want the store's error and no decision", name, err, w.effects)
+		}
+		w.loop.Store = w.store
+		if _, err := w.loop.Advance(t.Context(), v.RunID, nil); err != nil { // the message comes again
+			t.Fatal(err)
+		}
 		now, _, err := w.loop.Get(t.Context(), "ana", v.RunID)
 		if err != nil {
 			t.Fatal(err)
