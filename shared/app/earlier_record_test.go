@@ -16,8 +16,6 @@ import (
 
 	"github.com/countersign-run/countersign/shared/accounts/tokenkey"
 	"github.com/countersign-run/countersign/shared/agent/decision"
-	"github.com/countersign-run/countersign/shared/app"
-	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/engine/planner"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -213,14 +211,7 @@ func (w *recorder) documents() (docs []stored) {
 		Scan(&all); err != nil {
 		w.t.Fatal(err)
 	}
-	cfg, err := config.Load(func(name string) string { return w.settings[name] })
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	st, err := app.OpenStore(w.t.Context(), cfg, time.Now)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	st := w.opened()
 	defer st.Close()
 	read, err := st.Get(w.t.Context(), strings.Split(all, ",")...)
 	if err != nil {

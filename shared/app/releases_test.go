@@ -21,6 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/child"
@@ -191,8 +192,8 @@ func (w *releases) as(of release, do func(*testkit.Deployment)) {
 	w.kept()
 }
 
-// kept checks that each member that a process of the later release has written is still there.
-func (w *releases) kept() {
+// opened opens the store of both releases. The caller closes it.
+func (w *releases) opened() store.Store {
 	w.t.Helper()
 	cfg, err := config.Load(func(name string) string { return w.settings[name] })
 	if err != nil {
@@ -202,6 +203,13 @@ func (w *releases) kept() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	return st
+}
+
+// kept checks that each member that a process of the later release has written is still there.
+func (w *releases) kept() {
+	w.t.Helper()
+	st := w.opened()
 	defer st.Close()
 	paths := []string{document.RunPath(w.run.RunID), document.ThreadPath(w.run.ThreadID)}
 	for _, a := range w.run.Approvals {

@@ -38,7 +38,8 @@ func New(t *testing.T, modules ...string) *Browser {
 func NewWithWindows(t *testing.T, modules ...string) *Browser {
 	t.Helper()
 	b := New(t, modules...)
-	if b.chromium = findProgram("chromium", "chromium-browser", "google-chrome"); b.chromium == "" {
+	if b.chromium = findProgram(os.Getenv("CHROMIUM"), "chromium", "chromium-browser",
+		"google-chrome"); b.chromium == "" {
 		realpart.Chromium.Absent(t, "there is only Chromium's headless shell, and this test needs its windows")
 	}
 	return b

@@ -33,8 +33,8 @@ type eventStream struct {
 	tidy    func([]byte) []byte // applied to the data of each event
 }
 
-func newEventStream(body io.ReadCloser) *eventStream {
-	return &eventStream{Closer: body, in: bufio.NewReader(body), tidy: bytes.Clone}
+func newEventStream(body io.ReadCloser, tidy func([]byte) []byte) *eventStream {
+	return &eventStream{Closer: body, in: bufio.NewReader(body), tidy: tidy}
 }
 
 func (s *eventStream) Read(p []byte) (int, error) {

@@ -37,7 +37,7 @@ func TestEventStream(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, in := range []io.Reader{strings.NewReader(c.in), iotest.OneByteReader(strings.NewReader(c.in))} {
-				got, err := io.ReadAll(newEventStream(io.NopCloser(in)))
+				got, err := io.ReadAll(newEventStream(io.NopCloser(in), asIs))
 				if string(got) != c.want || err != nil {
 					t.Errorf("%q, %v; want %q", got, err, c.want)
 				}
@@ -45,11 +45,13 @@ func TestEventStream(t *testing.T) {
 		})
 	}
 	cut := io.NopCloser(strings.NewReader(`[{"a":1},{"b":`))
-	if got, err := io.ReadAll(newEventStream(cut)); string(got) != "data: {\"a\":1}\n\n" || err == nil {
+	if got, err := io.ReadAll(newEventStream(cut, asIs)); string(got) != "data: {\"a\":1}\n\n" || err == nil {
 		t.Errorf("%q, %v; want an error behind the first element", got, err)
 	}
 	broken := io.MultiReader(strings.NewReader("data: {1:1}\n\ndata: {2:2}"), iotest.ErrReader(io.ErrUnexpectedEOF))
-	if got, err := io.ReadAll(newEventStream(io.NopCloser(broken))); err != io.ErrUnexpectedEOF {
+	if got, err := io.ReadAll(newEventStream(io.NopCloser(broken), asIs)); err != io.ErrUnexpectedEOF {
 		t.Errorf("%q, %v; want the error of the body", got, err)
 	}
 }
+
+func asIs(data []byte) []byte { return data }

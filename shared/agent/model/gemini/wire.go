@@ -57,9 +57,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	ex.status, ex.header = res.StatusCode, res.Header
 	streams := res.StatusCode == http.StatusOK && strings.HasSuffix(req.URL.Path, ":streamGenerateContent")
 	if streams {
-		events := newEventStream(res.Body)
-		events.tidy = tidy
-		res.Body = events
+		res.Body = newEventStream(res.Body, tidy)
 	}
 	res.Body = &tee{res.Body, ex}
 	switch {
