@@ -239,8 +239,12 @@ func ofPackages(name string, e entry) bool {
 
 func TestVerify(t *testing.T) {
 	realpart.Long(t, "builds and starts functions")
-	m, archives := archivesOf(t, "../..")
-	for _, name := range []string{"web", "resume"} {
+	names := []string{"web", "resume"}
+	m, archives, err := makeAll(t.Context(), options{root: "../..", release: "v1", functions: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
 		e := m.function(name)
 		if _, err := verify(t.Context(), e, archives[e.Archive]); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -43,6 +43,9 @@ func TestPlans(t *testing.T) {
 	}
 	for name, s := range all {
 		t.Run(name, func(t *testing.T) {
+			if strings.Contains(s.text, "LIMIT ?") && !strings.Contains(s.text, "LIMIT ? + 0") {
+				t.Errorf("SQLite parses the statement again for each limit:\n%s", s.text)
+			}
 			rows, err := st.reader.Query("EXPLAIN QUERY PLAN "+s.text, make([]any, s.args)...)
 			if err != nil {
 				t.Fatal(err)

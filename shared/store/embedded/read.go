@@ -105,7 +105,8 @@ func statementName(x store.Index) string {
 
 // querySQL returns the statement for the index. Its first argument is whether the data is read. The others are the
 // Equal values in the index's order, the lowest and the highest key, the key and the path of the cursor, and the limit.
-// INDEXED BY makes SQLite refuse the statement rather than scan the collection.
+// INDEXED BY makes SQLite refuse the statement rather than scan the collection. The limit is "? + 0", because SQLite
+// plans for the number in "LIMIT ?": it would parse and plan the statement again for each query.
 //
 // In name order, the other arguments are the path of the cursor and the limit. The parts of a document directly follow
 // it in that order, and are skipped.
@@ -113,7 +114,7 @@ func querySQL(x store.Index) string {
 	if x.OrderBy == store.ByName {
 		return fmt.Sprintf(`SELECT (SELECT last FROM clock), path, version, fields, CASE WHEN ? THEN data END
 FROM documents INDEXED BY sqlite_autoindex_documents_1
-WHERE collection = '%[1]s' AND path > ? AND path < '%[1]s0' ORDER BY path LIMIT ?`, x.Collection) // '0' follows '/'
+WHERE collection = '%[1]s' AND path > ? AND path < '%[1]s0' ORDER BY path LIMIT ? + 0`, x.Collection) // '0' follows '/'
 	}
 	order := column(x.OrderBy)
 	compare, direction := ">", "ASC"
@@ -127,7 +128,7 @@ WHERE collection = '%[1]s' AND path > ? AND path < '%[1]s0' ORDER BY path LIMIT 
 	return fmt.Sprintf(`SELECT (SELECT last FROM clock), path, version, fields, CASE WHEN ? THEN data END
 FROM documents INDEXED BY %[1]s
 WHERE collection = '%[2]s'%[3]s AND %[4]s >= ? AND %[4]s <= ? AND (%[4]s, path) %[5]s (?, ?)
-ORDER BY %[4]s %[6]s, path %[6]s LIMIT ?`,
+ORDER BY %[4]s %[6]s, path %[6]s LIMIT ? + 0`,
 		indexName(served(x)), x.Collection, equal.String(), order, compare, direction)
 }
 
