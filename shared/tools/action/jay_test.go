@@ -39,6 +39,13 @@ var jays = []string{
 	"inputSchema:\n  product-id: string\n  data-x?: number\n  größe: record(string[])\n  名前.x?: string\n",
 	"inputSchema:\n  _id: string\n  $ref: string\n",
 	"inputSchema:\n  type: string\n  format: date\n",
+	"inputSchema:\n  properties:\n    - name: string\n      value: string\n  required?: string[]\n",
+	"inputSchema:\n  properties:\n    - name: string\noutputSchema:\n  properties:\n    - string\n",
+	"streaming: true\ninputSchema:\n  notes: string\n  files: record(file)\noutputSchema:\n  - slug: string\n",
+	"inputSchema: {}\noutputSchema:\n  fields:\n    - target: string\n      type: enum(STRING | EMAIL)\n" +
+		"      required: boolean\n",
+	"inputSchema: {id: string}\noutputSchema: record(record(boolean))\n",
+	"inputSchema:\n  a: string[][]\n  b: enum(x | y)[]\n  c: record(enum(x | y))\n  d: record(string)[]\n",
 }
 
 // asJay prints the schemas that jay-stack's own compiler reads in the files. Packages of it that no registry serves are

@@ -65,14 +65,14 @@ func isUntyped(n *yaml.Node) bool {
 	return ref != nil && !isTypeName(ref.Value) || properties != nil && haveTypes(properties)
 }
 
-// haveTypes reports whether all values of a mapping are JSON Schemas with a type.
+// haveTypes reports whether n is a mapping whose values are all JSON Schemas with a type.
 func haveTypes(n *yaml.Node) bool {
 	for i := 1; i < len(n.Content); i += 2 {
-		if p := n.Content[i]; n.Kind != yaml.MappingNode || p.Kind != yaml.MappingNode || !isSchema(p) {
+		if p := n.Content[i]; p.Kind != yaml.MappingNode || !isSchema(p) {
 			return false
 		}
 	}
-	return len(n.Content) > 0
+	return n.Kind == yaml.MappingNode && len(n.Content) > 0
 }
 
 // isTypeName reports whether a text names a type in the notation.
