@@ -146,6 +146,16 @@ func TestListsWrittenAsTexts(t *testing.T) {
 			g.decides(g.card(), "reject", http.StatusOK)
 		})
 	}
+	for name, c := range map[string]struct{ args, words string }{ // of the tools that the assistant does not have
+		"wait_for_approval": {`{"runId":"abcdefghijklmnopqrstuvwxyz","seconds":"0"}`,
+			"There is no such thing, or it is not yours."},
+		"approval_status": {`{}`, "runId: required: a text"},
+		"countersign_run": {`{"prompt":["hello"],"agent":null}`, "prompt: must be a text"},
+	} {
+		if got := g.calls(name, json.RawMessage(c.args)); !got.failed || got.words != c.words {
+			t.Errorf("%s(%s) = %+v, want %s", name, c.args, got, c.words)
+		}
+	}
 	g.SetModel(testkit.Wants("gmail_send", map[string]any{"to": `["ken@example.org"]`, "cc": nil, "subject": "s",
 		"body": "b"}))
 	r := g.ask()

@@ -227,7 +227,7 @@ func (s checker) normalize(args json.RawMessage, defaults bool) (json.RawMessage
 		}
 		args = filled
 	}
-	if err := s.checkAs(args, s.explainArguments); err != nil {
+	if err := s.checkAs(args, checker.explainArguments); err != nil {
 		return nil, err
 	}
 	return strictjson.Canonical(args)

@@ -2,9 +2,12 @@ package tool
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
@@ -17,6 +20,8 @@ var (
 	through = lazyregexp.New(`^validating (root|/[A-Za-z0-9_~/$-]*): `)
 	rule    = lazyregexp.New(`^([A-Za-z]+):`)
 	missing = lazyregexp.New(`^required: missing properties: \["([A-Za-z0-9_-]+)"`)
+	// entry matches the path of one entry of a list.
+	entry = lazyregexp.New(`/prefixItems/([0-9]+)$`)
 	// unknown matches the name of a field that is not in the schema.
 	unknown = lazyregexp.New(`unexpected additional properties \["([A-Za-z0-9_-]{1,64})"`)
 )
@@ -59,6 +64,9 @@ func (c checker) explain(err error) (field, why string) {
 		switch words := c.words(path); {
 		case words != "" && strings.HasSuffix(path, "/items") && !strings.HasSuffix(path, "/properties/items"):
 			return field, "each entry must be " + words
+		case words != "" && entry.MatchString(path):
+			n, _ := strconv.Atoi(entry.FindStringSubmatch(path)[1])
+			return field, fmt.Sprintf("entry %d must be %s", n+1, words)
 		case words != "":
 			return field, "must be " + words
 		}
@@ -70,6 +78,56 @@ func (c checker) explain(err error) (field, why string) {
 		return field, rules[m[1]]
 	}
 	return field, "does not fit the schema"
+}
+
+// maxNarrowed is the maximum length of a list whose entries are narrowed one by one.
+const maxNarrowed = 100
+
+// narrowed returns a checker and its error for data that does not fit the schema. Where only one alternative of the
+// schema accepts the type of a value, that alternative replaces the others, so the error names the field within it.
+func (c checker) narrowed(data json.RawMessage, err error) (checker, error) {
+	v, ok := decodeExactly(data)
+	if !ok {
+		return c, err
+	}
+	s := c.schema.CloneSchemas()
+	narrow(s, v)
+	r, unresolved := s.Resolve(nil)
+	var plain any
+	if unresolved != nil || json.Unmarshal(data, &plain) != nil {
+		return c, err
+	}
+	if why := r.Validate(plain); why != nil {
+		return checkerOf(r), why
+	}
+	return c, err
+}
+
+func narrow(s *jsonschema.Schema, v any) {
+	if s == nil {
+		return
+	}
+	for _, choice := range [][]*jsonschema.Schema{s.AnyOf, s.OneOf} {
+		if one := onlyOne(choice, v); one != nil {
+			*s = *one
+			narrow(s, v)
+			return
+		}
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			narrow(s.Properties[name], value)
+		}
+	case []any:
+		if s.PrefixItems != nil || len(v) > maxNarrowed || s.Items == nil || countChoices(s.Items) == 0 {
+			return
+		}
+		for _, item := range v {
+			s.PrefixItems = append(s.PrefixItems, s.Items.CloneSchemas())
+			narrow(s.PrefixItems[len(s.PrefixItems)-1], item)
+		}
+	}
 }
 
 // words returns the types that the schema at a path accepts, in words, or "" if it names none.

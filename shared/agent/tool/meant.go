@@ -38,6 +38,7 @@ func decodeExactly(raw []byte) (v any, ok bool) {
 }
 
 // read returns a value as the schema means it, and whether that differs from v. It changes lists and objects in place.
+// Of the schema's alternatives, it uses the only one that accepts the type of the value.
 func read(s *jsonschema.Schema, v any) (_ any, changed bool) {
 	if s == nil {
 		return v, false
@@ -48,9 +49,15 @@ func read(s *jsonschema.Schema, v any) (_ any, changed bool) {
 			return inner, true
 		}
 	}
+	for _, choice := range [][]*jsonschema.Schema{s.AnyOf, s.OneOf} {
+		if one := onlyOne(choice, v); one != nil {
+			better, other := read(one, v)
+			v, changed = better, changed || other
+		}
+	}
 	switch v := v.(type) {
 	case map[string]any:
-		return v, readFields(s, v)
+		return v, readFields(s, v) || changed
 	case []any:
 		for i, item := range v {
 			of := s.Items
@@ -62,6 +69,20 @@ func read(s *jsonschema.Schema, v any) (_ any, changed bool) {
 		}
 	}
 	return v, changed
+}
+
+// onlyOne returns the only alternative that accepts the type of the value, or nil.
+func onlyOne(choice []*jsonschema.Schema, v any) (one *jsonschema.Schema) {
+	for _, s := range choice {
+		switch {
+		case !accepts(s, v):
+		case one != nil:
+			return nil
+		default:
+			one = s
+		}
+	}
+	return one
 }
 
 func readFields(s *jsonschema.Schema, fields map[string]any) (changed bool) {
@@ -103,7 +124,8 @@ func written(text string) (v any, ok bool) {
 	return decodeExactly([]byte(text))
 }
 
-// accepts reports whether the schema accepts the type of the value.
+// accepts reports whether the schema accepts the type of the value. If the value is an object with a field that names
+// its kind, such as {"kind": "circle"}, the schema must accept that kind.
 func accepts(s *jsonschema.Schema, v any) bool {
 	if types := typesOf(s); len(types) > 0 && !slices.ContainsFunc(types, func(t string) bool { return isOf(t, v) }) {
 		return false
@@ -116,7 +138,22 @@ func accepts(s *jsonschema.Schema, v any) bool {
 			return false
 		}
 	}
-	return s.Const == nil || sameType(*s.Const, v)
+	return (s.Const == nil || sameType(*s.Const, v)) && acceptsKind(s, v)
+}
+
+// acceptsKind reports whether the texts in the fields of an object are among those that the schema lists for them.
+func acceptsKind(s *jsonschema.Schema, v any) bool {
+	fields, _ := v.(map[string]any)
+	for name, value := range fields {
+		p := s.Properties[name]
+		if _, text := value.(string); p == nil || !text {
+			continue
+		}
+		if p.Const != nil && *p.Const != value || p.Enum != nil && !slices.Contains(p.Enum, value) {
+			return false
+		}
+	}
+	return true
 }
 
 // typesOf returns the types that a schema names.

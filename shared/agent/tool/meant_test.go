@@ -114,13 +114,20 @@ func TestNearMisses(t *testing.T) {
 // TestMeantOfAmbiguousText checks that a string stays unchanged if the schema also accepts strings there.
 func TestMeantOfAmbiguousText(t *testing.T) {
 	for schema, c := range map[string]struct{ in, want string }{
-		`{"anyOf":[{"type":"string"},{"type":"array"}]}`:                       {`"[1]"`, `"[1]"`},
-		`{"type":["string","null"]}`:                                           {`null`, `null`},
-		`{"anyOf":[{"type":"integer"},{"type":"null"}]}`:                       {`null`, `null`},
-		`{"enum":["1","2"]}`:                                                   {`"1"`, `"1"`},
-		`{}`:                                                                   {`"{}"`, `"{}"`},
-		`{"anyOf":[{"type":"integer"},{"type":"boolean"}]}`:                    {`"5"`, `5`},
-		`{"type":"object","additionalProperties":{"type":"number"}}`:           {`{"a":"5"}`, `{"a":5}`},
+		`{"anyOf":[{"type":"string"},{"type":"array"}]}`:             {`"[1]"`, `"[1]"`},
+		`{"type":["string","null"]}`:                                 {`null`, `null`},
+		`{"anyOf":[{"type":"integer"},{"type":"null"}]}`:             {`null`, `null`},
+		`{"enum":["1","2"]}`:                                         {`"1"`, `"1"`},
+		`{}`:                                                         {`"{}"`, `"{}"`},
+		`{"anyOf":[{"type":"integer"},{"type":"boolean"}]}`:          {`"5"`, `5`},
+		`{"type":"object","additionalProperties":{"type":"number"}}`: {`{"a":"5"}`, `{"a":5}`},
+		`{"anyOf":[{"type":"array","items":{"type":"integer"}},{"type":"null"}]}`: {`["5"]`, `[5]`},
+		`{"oneOf":[{"type":"object","properties":{"a":{"type":"array"}}},{"type":"null"}]}`: {
+			`{"a":"[1]"}`, `{"a":[1]}`},
+		`{"anyOf":[{"type":"object","properties":{"a":{"type":"array"},"b":{"type":"string"}}},{"type":"null"}]}`: {
+			`"{\"a\":\"[1]\",\"b\":null}"`, `{"a":[1]}`},
+		`{"anyOf":[{"type":"array","items":{"type":"integer"}},{"type":"array","items":{"type":"string"}}]}`: {
+			`["5"]`, `["5"]`},
 		`{"type":"array","prefixItems":[{"type":"number"},{"type":"string"}]}`: {`["5","5"]`, `[5,"5"]`},
 	} {
 		var p jsonschema.Schema
@@ -134,6 +141,37 @@ func TestMeantOfAmbiguousText(t *testing.T) {
 		}
 		if got, err := tl.Normalize(json.RawMessage(`{"v":` + c.in + `}`)); err != nil || string(got) != `{"v":`+c.want+`}` {
 			t.Errorf("Normalize(%s) with %s = %s, %v", c.in, schema, got, err)
+		}
+	}
+}
+
+// TestExplainAlternatives refuses values that fit the type of only one alternative, as in the schemas that Python's
+// libraries make of an optional field. The error names the field within that alternative.
+func TestExplainAlternatives(t *testing.T) {
+	const shapes = `{"oneOf":[{"type":"object","required":["kind","size"],"properties":{"kind":{"const":"square"},` +
+		`"size":{"type":"integer"}}},{"type":"object","properties":{"kind":{"const":"point"}}}]}`
+	for _, c := range []struct{ schema, in, field, why string }{
+		{`{"anyOf":[{"type":"array","items":{"type":"integer"}},{"type":"null"}]}`, `["x"]`,
+			"v", "each entry must be a whole number"},
+		{`{"anyOf":[{"type":"array","items":{"type":"integer"}},{"type":"null"}]}`, `5`, "v", "must be a list"},
+		{`{"anyOf":[{"type":"object","properties":{"a":{"type":"integer"}}},{"type":"null"}]}`, `{"a":"x"}`,
+			"v/a", "must be a whole number"},
+		{`{"anyOf":[{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},{"type":"null"}]}`, `{}`,
+			"v/a", "required: a whole number"},
+		{`{"anyOf":[{"type":"string","enum":["a","b"]},{"type":"null"}]}`, `"c"`, "v", "not one of the allowed values"},
+		{`{"type":"array","items":{"anyOf":[{"type":"integer"},{"type":"null"}]}}`, `[1,"x"]`,
+			"v", "entry 2 must be a whole number"},
+		{`{"anyOf":[{"type":"string"},{"type":"integer"}]}`, `[1]`, "v", "must be a text or a whole number"},
+		{shapes, `{"kind":"square","size":"large"}`, "v/size", "must be a whole number"},
+		{shapes, `{"kind":"circle"}`, "v", "must be an object"},
+	} {
+		tl, err := tool.Remote("tell", "Tells.", json.RawMessage(`{"type":"object","properties":{"v":`+c.schema+`}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = tl.Normalize(json.RawMessage(`{"v":` + c.in + `}`))
+		if f := fault.As(err); err == nil || f.Field != c.field || f.Message != c.why {
+			t.Errorf("Normalize(%s) with %s = %s: %s, want %s: %s", c.in, c.schema, f.Field, f.Message, c.field, c.why)
 		}
 	}
 }

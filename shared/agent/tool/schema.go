@@ -196,11 +196,11 @@ func (t *Tool) CheckPinned(pinned json.RawMessage) error {
 }
 
 // check validates JSON against the schema.
-func (s checker) check(data json.RawMessage) error { return s.checkAs(data, s.explain) }
+func (s checker) check(data json.RawMessage) error { return s.checkAs(data, checker.explain) }
 
 // checkAs validates JSON against the schema. explained turns the validator's error into the error that is returned.
 // JSON with a duplicate key or invalid UTF-8 is refused, because programs disagree about its meaning.
-func (s checker) checkAs(data json.RawMessage, explained func(error) (field, why string)) error {
+func (s checker) checkAs(data json.RawMessage, explained func(checker, error) (field, why string)) error {
 	var v any
 	if err := jsonv2.Unmarshal(data, &v); err != nil {
 		return fault.Invalid("", "invalid JSON").Because(err)
@@ -210,7 +210,8 @@ func (s checker) checkAs(data json.RawMessage, explained func(error) (field, why
 		return fmt.Errorf("resolve a schema: %w", err)
 	}
 	if err := r.Validate(v); err != nil {
-		field, rule := explained(err)
+		failed, err := s.narrowed(data, err)
+		field, rule := explained(failed, err)
 		return fault.Invalid(field, "%s", rule)
 	}
 	return nil

@@ -119,7 +119,7 @@ func (t *typed[In, Out]) normalize(args json.RawMessage) (_ json.RawMessage, err
 			v, args = bare, within(args, kept)
 		}
 	}
-	if err = t.in.checkAs(args, t.in.explainArguments); err != nil {
+	if err = t.in.checkAs(args, checker.explainArguments); err != nil {
 		return nil, err
 	}
 	if t.Normalize != nil {

@@ -72,11 +72,7 @@ func (c *caller) answering(call handler) mcp.ToolHandler {
 
 // call starts a run of one call, and returns its progress.
 func (c *caller) call(name string, in *mcp.CallToolParamsRaw) (*mcp.CallToolResult, error) {
-	args := in.Arguments
-	if len(args) == 0 {
-		args = json.RawMessage("{}")
-	}
-	args, err := strictjson.Canonical(args) // a repeated call may order its keys differently
+	args, err := strictjson.Canonical(argumentsOf(in)) // a repeated call may order its keys differently
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +89,14 @@ func (c *caller) call(name string, in *mcp.CallToolParamsRaw) (*mcp.CallToolResu
 		return nil, err
 	}
 	return c.outcome(called)
+}
+
+// argumentsOf returns the arguments of a call, or an empty object if the call has none.
+func argumentsOf(in *mcp.CallToolParamsRaw) json.RawMessage {
+	if len(in.Arguments) == 0 {
+		return json.RawMessage("{}")
+	}
+	return in.Arguments
 }
 
 // start starts the run in the agent's conversation of the day, or in the next one if that conversation is closed.

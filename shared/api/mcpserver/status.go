@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/base/visible"
@@ -73,24 +74,45 @@ func (c *caller) addOwnTools(server *mcp.Server) {
 	no := false
 	reads := &mcp.ToolAnnotations{ReadOnlyHint: true, DestructiveHint: &no}
 	runID := field("The runId of an earlier answer.")
-	server.AddTool(&mcp.Tool{Name: "approval_status", Annotations: reads, InputSchema: object("runId", runID),
-		Description: "Returns at once the state of an earlier call or task."}, c.answering(c.tellStatus))
+	c.addOwn(server, &mcp.Tool{Name: "approval_status", Annotations: reads, InputSchema: object("runId", runID),
+		Description: "Returns at once the state of an earlier call or task."}, c.tellStatus)
 	seconds := map[string]any{"type": "integer", "minimum": 0, "maximum": int(longestWait / time.Second),
 		"description": "How long to wait; the default is the maximum."}
-	server.AddTool(&mcp.Tool{Name: "wait_for_approval", Annotations: reads,
+	c.addOwn(server, &mcp.Tool{Name: "wait_for_approval", Annotations: reads,
 		InputSchema: object("runId", runID, "seconds", seconds),
 		Description: "Waits up to 50 seconds until the user has decided and the call has run, and returns the " +
-			"outcome. Call it again while it still waits."}, c.answering(c.wait))
+			"outcome. Call it again while it still waits."}, c.wait)
 	names := c.agents()
 	if len(names) == 0 {
 		return
 	}
 	agent := field("Which agent; the default is the assistant.")
 	agent["enum"] = names
-	server.AddTool(&mcp.Tool{Name: "countersign_run",
+	c.addOwn(server, &mcp.Tool{Name: "countersign_run",
 		InputSchema: object("prompt", field("What it is to do, in words."), "agent", agent),
 		Description: "Gives a task to an agent of Countersign, which plans and calls tools by itself. What has an " +
-			"effect outside waits for the user's approval."}, c.answering(c.asking(c.run)))
+			"effect outside waits for the user's approval."}, c.asking(c.run))
+}
+
+// addOwn adds a tool that the assistant does not have. The arguments are checked against its schema like those of all
+// other tools.
+func (c *caller) addOwn(server *mcp.Server, t *mcp.Tool, call handler) {
+	server.AddTool(t, c.answering(func(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		raw, err := json.Marshal(t.InputSchema)
+		if err != nil {
+			return nil, err
+		}
+		checked, err := tool.Remote(t.Name, t.Description, raw)
+		if err != nil {
+			return nil, err
+		}
+		next, params := *req, *req.Params
+		if params.Arguments, err = checked.Normalize(argumentsOf(req.Params)); err != nil {
+			return nil, err
+		}
+		next.Params = &params
+		return call(&next)
+	}))
 }
 
 // agents returns the names of the agents that accept a task in words.
@@ -125,21 +147,11 @@ type which struct {
 }
 
 func (c *caller) which(in *mcp.CallToolParamsRaw) (w which, err error) {
-	args, err := strictjson.Canonical(in.Arguments) // a program without integers may send 5.0 for 5
-	if err == nil {
-		err = strictjson.Decode(args, &w)
+	err = strictjson.Decode(in.Arguments, &w)
+	if err == nil && !run.ValidID(w.RunID) {
+		err = fault.Invalid("runId", "invalid ID")
 	}
-	if err != nil {
-		return w, err
-	}
-	most := int(longestWait / time.Second)
-	switch {
-	case !run.ValidID(w.RunID):
-		return w, fault.Invalid("runId", "invalid ID")
-	case w.Seconds != nil && (*w.Seconds < 0 || *w.Seconds > most):
-		return w, fault.Invalid("seconds", "must be a number from 0 to %d", most)
-	}
-	return w, nil
+	return w, err
 }
 
 func (c *caller) tellStatus(req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
