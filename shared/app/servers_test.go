@@ -500,6 +500,52 @@ func TestServerAnswersOverMCP(t *testing.T) {
 	}
 }
 
+// TestServerNumbersInStreams has a server answer with numbers that a browser would round. The clients of both streams
+// get them as the model does, at once and when they connect again.
+func TestServerNumbersInStreams(t *testing.T) {
+	d := newDesk(t)
+	d.AddTool(&mcp.Tool{Name: "read", InputSchema: json.RawMessage(noted)},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{},
+				StructuredContent: json.RawMessage(`{"id":9007199254740993,"n":1.50,"far":1e400}`)}, nil
+		})
+	w := deploy(t, deskSecret, file(t, map[string]any{"desk": d.entry(map[string]any{"readOnly": []string{"read"}})}))
+	w.hasTool("assistant", "desk_read")
+	const want = `{"structured":{"far":"1e400","id":"9007199254740993","n":1.5}}`
+	quoted, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for route, c := range map[string]struct{ body, want string }{
+		"/api/agent/ui": {`{"id":"t1","messages":[{"id":"m1","role":"user","parts":[{"type":"text","text":"read"}]}]}`,
+			want},
+		"/api/agent/agui": {`{"threadId":"t2","runId":"r1","messages":[{"id":"m1","role":"user","content":"read"}],` +
+			`"tools":[],"context":[],"state":{},"forwardedProps":{}}`, string(quoted)},
+	} {
+		var heard string
+		asks := testkit.Wants("desk_read", note)
+		w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+			if turn := asks(r); turn.Calls != nil {
+				return turn
+			}
+			contents, err := json.Marshal(r.Contents)
+			if err != nil {
+				t.Error(err)
+			}
+			heard = string(contents)
+			return fakegemini.Turn{Text: "Read."}
+		})
+		for _, when := range []string{"at once", "again"} {
+			if a := w.call("POST", route, c.body); !strings.Contains(string(a.Body), c.want) {
+				t.Errorf("%s, %s: %s, want %s", route, when, a.Body, c.want)
+			}
+		}
+		if !strings.Contains(heard, want) {
+			t.Errorf("the model hears %s, want %s", heard, want)
+		}
+	}
+}
+
 // TestServersOfficial runs them as programs of the local server, and kills one during an approved call. The unknown
 // outcome goes to the user, and the call is not repeated.
 func TestServersOfficial(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
 // An Encoder encodes the events of a run in one protocol.
@@ -228,14 +229,14 @@ func (t *Stream) tellDecision(a *run.Action, d run.Decision) {
 	case run.Reject, run.TakeBack, run.Undo:
 		t.Denied(a)
 	case run.ConfirmDone, run.Refine:
-		t.Done(a, result(a.Result))
+		t.Done(a, result(a, a.Result))
 	}
 }
 
 func (t *Stream) tellOutcome(a *run.Action, f *run.Finished) {
 	switch {
 	case f.Status == run.ActionCompleted:
-		t.Done(a, result(f.Result))
+		t.Done(a, result(a, f.Result))
 	case f.Status == run.ActionRejected:
 		t.Denied(a)
 	case f.Error != nil && f.Error.Message != "":
@@ -245,11 +246,16 @@ func (t *Stream) tellOutcome(a *run.Action, f *run.Finished) {
 	}
 }
 
-func result(of json.RawMessage) json.RawMessage {
-	if of == nil {
+// result returns the result of a call as the model is told it: a browser would round 9007199254740993. The result of a
+// page's own tool stays as the page sent it.
+func result(a *run.Action, of json.RawMessage) json.RawMessage {
+	switch {
+	case of == nil:
 		return json.RawMessage("null")
+	case a.Kind == run.KindCall:
+		return of
 	}
-	return of
+	return strictjson.Portable(of)
 }
 
 // tellEnd sends the run's summary, without the words of the model that its last turn already sent. Rest reports why a
