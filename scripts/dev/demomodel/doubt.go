@@ -39,12 +39,20 @@ func unread(words string) string {
 // remains reports whether a text says something beyond courtesies and small words.
 func remains(mask string) bool { return aWord.MatchString(filler.ReplaceAllString(mask, " ")) }
 
+// missing returns the question about a day that its month does not have.
+func (d day) missing() string {
+	if d.month < 1 || d.month > 12 {
+		return fmt.Sprintf("A year has no month %d. Which day do you mean?", d.month)
+	}
+	return fmt.Sprintf("%s %d has no day %d. Which day do you mean?", d.month, d.year, d.day)
+}
+
 // doubt returns the question about the times: of a day or an hour that does not exist, a zone that is not known, and of
 // more times than an event has.
 func (w when) doubt() string {
 	for _, d := range w.days {
 		if time.Date(d.year, d.month, d.day, 0, 0, 0, 0, time.UTC).Day() != d.day || d.month < 1 || d.month > 12 {
-			return fmt.Sprintf("There is no day %s in the calendar. Which day do you mean?", d)
+			return d.missing()
 		}
 	}
 	for _, c := range []*clock{w.start, w.end} {

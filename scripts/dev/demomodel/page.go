@@ -36,7 +36,7 @@ var pageRules = []rule{
 	{phrases: phrases("(what|what's|show|how|is|are|list|tell|do) … (cart|basket) …"), next: onPage(showCart)},
 	{phrases: phrases("(rate|give)" + thing +
 		"[(with|at)] {n|1|2|3|4|5|one|two|three|four|five} [[out] of (5|five)] (star|stars) " +
-		"[(and say|saying|because|with the comment)] [{value}]"), next: onPage(rate)},
+		"[(and say|saying|because|with the comment)] [{value}]"), next: onPage(uncommented(rate))},
 	{phrases: phrases("[today] (i feel|i am feeling|i am|i'm|i'm feeling|feeling) " +
 		"[(so|very|really|pretty|quite|a bit|a little|just)] {word} [today] [(because of|because|and|but)] [{value}]"),
 		next: onPage(mood)},
@@ -56,15 +56,30 @@ var pageRules = []rule{
 // alone has a request be carried out only where nothing else is said behind it.
 func alone(next func(*ask) (fakegemini.Turn, bool)) func(*ask) (fakegemini.Turn, bool) {
 	return func(a *ask) (fakegemini.Turn, bool) {
-		rest := a.slots["rest"]
-		if !remains(rest.mask) {
-			return next(a)
+		if rest := a.slots["rest"]; remains(rest.mask) {
+			return oneAtATime(rest)
 		}
-		words := excerpt(strings.Trim(connecting.ReplaceAllString(rest.raw, ""), " .!?,;"), 80)
-		return says("I do one thing on a page at a time, so I did nothing yet. Please say “%s” after the rest was "+
-			"done, or leave it out.", words)
+		return next(a)
 	}
 }
+
+// uncommented is alone for a request that can end with a comment, which does not begin with “and”.
+func uncommented(next func(*ask) (fakegemini.Turn, bool)) func(*ask) (fakegemini.Turn, bool) {
+	return func(a *ask) (fakegemini.Turn, bool) {
+		if rest := a.slots["value"]; furthermore.MatchString(rest.mask) {
+			return oneAtATime(rest)
+		}
+		return next(a)
+	}
+}
+
+func oneAtATime(rest text) (fakegemini.Turn, bool) {
+	words := excerpt(strings.Trim(connecting.ReplaceAllString(rest.raw, ""), " .!?,;"), 80)
+	return says("I do one thing on a page at a time, so I did nothing yet. Please say “%s” after the rest was "+
+		"done, or leave it out.", words)
+}
+
+var furthermore = lazyregexp.New(`(?i)^[\s,;.]*(?:and|then|also|afterwards)\b`)
 
 var connecting = lazyregexp.New(`(?i)^[\s,;.]*(?:(?:and|then|also|please)\b[\s,]*)*`)
 

@@ -271,6 +271,9 @@ func TestPageRequests(t *testing.T) {
 			"I told the form that you feel tired. The page says: “You feel great. Keep it up!”"},
 		"no such mood": {shopTools, "I feel purple today", nil, nil,
 			"The form takes these moods: great, fine, tired, sad. Which is nearest to “purple”?"},
+		"a second wish behind a rating": {shopTools, "rate the green mug 2 stars and put two in the cart", nil, nil,
+			"I do one thing on a page at a time, so I did nothing yet. Please say “put two in the cart” after the " +
+				"rest was done, or leave it out."},
 		"a rating": {shopTools, "rate the blue mug 5 stars",
 			map[string]string{"action_submitRating": `{"output":{"productId":"mug-blue","stars":5,"ratings":1}}`},
 			[]string{`action_submitRating {"productId":"mug-blue","stars":5}`},

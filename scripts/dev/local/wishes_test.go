@@ -26,7 +26,7 @@ func TestCardsPerWish(t *testing.T) {
 		{"schedule lunch on Friday at noon >> no, make it Saturday", event, "T12:00:00"},
 		{"email ana@example.com that it works >> send the same to carl@example.com", mail, `"to":["carl@example.com"]`},
 		{"mail bob that it works >> bob@example.com", mail, `"to":["bob@example.com"]`},
-		{"schedule lunch on 30 February at noon", "", "There is no day"},
+		{"schedule lunch on 30 February at noon", "", "has no day 30"},
 		{"tomorrow at 9 send ana@example.com hello", "", "I can send mail at once"},
 		{"schedule lunch tomorrow at noon >> yes", "", "approved on the card itself"},
 		{"trage morgen um 10 Uhr einen Termin ein", "", "English only"},
