@@ -212,7 +212,8 @@ func TestPlanKeyAndWait(t *testing.T) {
 	body, key, prefer := wish(""), header("Idempotency-Key", "one"), header("Prefer", "wait=400")
 	w.model.Then(proposes("Tell him"))
 	a := w.moving(func() answer { return w.send("POST", plansPath, "ana", body, key, prefer) })
-	a.is(t, 200, "status", "AWAITING_CONFIRMATION")
+	a.is(t, 200, "status", "AWAITING_CONFIRMATION",
+		"summary", "Waiting for your approval: "+a.at("approvals", "0", "preview", "title"))
 	if got := a.Header.Get("Preference-Applied"); got != "wait=300" {
 		t.Errorf("the preference was applied as %q", got)
 	}

@@ -73,6 +73,21 @@ type Grant struct {
 	Revoked bool          `json:"revoked"`
 }
 
+// summary returns the run's summary. While the session waits, the summary names the cards that wait.
+func summary(v *run.View, state *run.State, waiting []run.ApprovalView) string {
+	if len(waiting) == 0 || state.End != nil {
+		return v.Summary
+	}
+	return run.ProgressSummary(state, func(a *run.Action) string {
+		for _, ap := range waiting {
+			if ap.ActionID == a.ID {
+				return ap.Preview.Title
+			}
+		}
+		return run.ActionTitle(nil, a)
+	})
+}
+
 // View returns the session in the form that its user sees, with its waiting approvals. The run must be a session.
 func View(v *run.View, waiting []run.ApprovalView) (*Session, error) {
 	state := v.PlanState()
@@ -82,7 +97,7 @@ func View(v *run.View, waiting []run.ApprovalView) (*Session, error) {
 		Revision: of.Revision,
 		Tasks:    []Task{}, Questions: []string{}, Grants: []Grant{}, Changes: []plan.Change{},
 		Approvals: append([]run.ApprovalView{}, waiting...), Artifacts: artifacts(state), Log: logOf(of),
-		Summary: v.Summary, Moments: v.Moments, ErrorCode: string(v.ErrorReason),
+		Summary: summary(v, state, waiting), Moments: v.Moments, ErrorCode: string(v.ErrorReason),
 		ModelCalls: of.ModelCalls, Usage: v.Usage, LastEvent: v.LastEvent, CreatedAt: v.CreatedAt,
 		UpdatedAt: v.UpdatedAt}
 	for _, c := range of.Changes {
