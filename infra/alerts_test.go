@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestAlertsLogFilters checks that the log filters of alerts match the lines that the code logs.
+// TestAlertsLogFilters checks that the log filters of alerts match the lines that the code logs, and that these are
+// warnings or errors: other lines are not in the log _Default.
 func TestAlertsLogFilters(t *testing.T) {
 	tf, err := os.ReadFile("../terraform/modules/agent/alerts.tf")
 	if err != nil {
@@ -34,8 +35,15 @@ func TestAlertsLogFilters(t *testing.T) {
 		}
 	}
 	for _, c := range found {
-		if !strings.Contains(source.String(), `"counter", "`+string(c[1])+`"`) {
+		lines := regexp.MustCompile(`Log\.(\w+)\((?:[^"]*"[^"]*")+?,\s*"counter", "`+string(c[1])+`"`).FindAllStringSubmatch(
+			source.String(), -1)
+		if len(lines) == 0 {
 			t.Errorf("an alert filters by %s, which no code logs", c[1])
+		}
+		for _, line := range lines {
+			if line[1] != "WarnContext" && line[1] != "ErrorContext" {
+				t.Errorf("an alert filters by %s, which is logged by %s; want a warning or an error", c[1], line[1])
+			}
 		}
 	}
 }

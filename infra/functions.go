@@ -69,6 +69,19 @@ func (f Function) Public() bool { return f.Callers == "everyone" }
 // names, and of unknown agents.
 func (f Function) Rest() bool { return f.Callers == "queue" && len(f.Agents) == 0 }
 
+// UpgradeStep returns the step of an upgrade in which the function is deployed: 1 if it continues runs, which the queue
+// and the scheduler ask for; 2 if it writes other events of runs; 3 if it writes none. So each function that continues
+// runs knows an event of a new type before any other function writes it.
+func (f Function) UpgradeStep() int {
+	switch {
+	case f.Callers == "queue" || f.Callers == "scheduler":
+		return 1
+	case slices.Contains(f.Parts, "queue"):
+		return 2
+	}
+	return 3
+}
+
 // Functions returns the list of this build.
 func Functions() (List, error) { return Parse(functionsJSON) }
 

@@ -7,20 +7,11 @@ import (
 	"testing"
 )
 
-// TestUpgradeOrder checks the order in which functions are upgraded. Each function is in the list of what it does with
-// the events of runs: the functions that the queue or the scheduler calls continue runs, the other functions with the
-// queue write events, and the rest writes none.
+// TestUpgradeOrder checks that shared/store/README.md lists each function in the step in which it is upgraded.
 func TestUpgradeOrder(t *testing.T) {
 	var want [3][]string
 	for _, f := range list(t).Functions {
-		group := 2
-		switch {
-		case f.Callers == "queue" || f.Callers == "scheduler":
-			group = 0
-		case slices.Contains(f.Parts, "queue"):
-			group = 1
-		}
-		want[group] = append(want[group], f.Name)
+		want[f.UpgradeStep()-1] = append(want[f.UpgradeStep()-1], f.Name)
 	}
 	lines := regexp.MustCompile(`(?m)^([123])\. the .*functions that .*$`).FindAllString(
 		string(text(t, "../shared/store/README.md")), -1)

@@ -3,6 +3,11 @@
 
 terraform {
   backend "gcs" {} # terraform init -backend-config=bucket=PROJECT-tfstate -backend-config=prefix=agent/ENVIRONMENT
+  required_providers {
+    terraform = {
+      source = "terraform.io/builtin/terraform" # reads the variable file
+    }
+  }
 }
 
 provider "google" {
@@ -18,6 +23,15 @@ variable "environment" {
     condition     = try(jsondecode(file("${path.root}/.terraform/terraform.tfstate")).backend.config.prefix == "agent/${var.environment}", true)
     error_message = "environment is ${var.environment}, but terraform init selected the state of another one. Run: terraform init -reconfigure -backend-config=bucket=PROJECT-tfstate -backend-config=prefix=agent/${var.environment}"
   }
+  # Terraform itself only warns about a value that no variable declares, such as one with a misspelt name.
+  validation {
+    condition     = length(setsubtract(flatten([for f in fileset(path.root, "{terraform,*.auto,${var.environment}}.tfvars") : keys(provider::terraform::decode_tfvars(file("${path.root}/${f}")))]), local.declared)) == 0
+    error_message = "variables.tf does not declare ${join(", ", setsubtract(flatten([for f in fileset(path.root, "{terraform,*.auto,${var.environment}}.tfvars") : keys(provider::terraform::decode_tfvars(file("${path.root}/${f}")))]), local.declared))}. Correct the names in the variable file."
+  }
+}
+
+locals {
+  declared = flatten([for f in fileset(path.root, "*.tf") : regexall("(?m)^variable \"([a-z_]+)\"", file("${path.root}/${f}"))])
 }
 
 module "agent" {
@@ -35,6 +49,7 @@ module "agent" {
   runtime              = var.runtime
   functions            = var.functions
   min_instances        = var.min_instances
+  hold_traffic         = var.hold_traffic
   vpc_connector        = var.vpc_connector
   worker_pool          = var.worker_pool
   binary_authorization = var.binary_authorization

@@ -20,6 +20,9 @@
 //	go run ./scripts/ops rotate KEY -retire                print the value without its earlier keys
 //	go run ./scripts/ops receipt verify FILE [-keys FILE]  verify a receipt offline: true, false or changed
 //	go run ./scripts/ops receipt-keys                      print the public keys that verify receipts
+//	go run ./scripts/ops traffic hold                      print the commands that keep requests at their revisions
+//	go run ./scripts/ops traffic move [-step N]            print the commands that send requests to a new release
+//	go run ./scripts/ops traffic back                      print the commands that send them back
 //	go run ./scripts/ops loadtest BASE -token T,T          put load on a deployment without approving anything
 //	go run ./scripts/ops smoke BASE -token T [-token2 T]   test a deployment without sending anything
 //
@@ -106,8 +109,10 @@ var commands = map[string]command{
 			"decision-key.", rotate},
 	"receipt":      {"verify FILE", "Verify a receipt offline, and print true, false or changed.", receiptOf},
 	"receipt-keys": {"", "Print the public keys that verify receipts, including those in RECEIPT_JWKS.", receiptKeys},
-	"loadtest":     {"BASE", "Put load on a deployment without approving anything, and measure it.", loadTest},
-	"smoke":        {"BASE", "Test a deployment without sending anything.", smoke},
+	"traffic": {"hold|move|back", "Print the gcloud commands that move requests between releases, in a safe order.",
+		traffic},
+	"loadtest": {"BASE", "Put load on a deployment without approving anything, and measure it.", loadTest},
+	"smoke":    {"BASE", "Test a deployment without sending anything.", smoke},
 }
 
 // operator holds the environment and the output streams of a command.

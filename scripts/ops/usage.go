@@ -29,6 +29,7 @@ var examples = map[string][]string{
 	"rotate":       {"chat-key", "token-key -retire"},
 	"receipt-keys": {""},
 	"receipt":      {"verify receipt.json", "verify receipt.json -keys jwks.json"},
+	"traffic":      {"hold", "move -step 1 -percent 10", "back"},
 	"loadtest":     {`https://countersign.example.com -token "$TOKEN1,$TOKEN2" -runs 1000 -at-once 50`},
 	"smoke":        {`https://countersign.example.com -token "$TOKEN"`},
 }

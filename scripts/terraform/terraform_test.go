@@ -376,7 +376,7 @@ func obeys(t *testing.T, without, with plan) {
 		`"runtime":"go127"`, `"vpc_connector":"projects/acme-agent/locations/europe-north1/connectors/out"`,
 		`"worker_pool":"projects/acme-ci/locations/europe-north1/workerPools/private"`,
 		`"binary_authorization_policy":"projects/acme-agent/platforms/cloudRun/signed"`,
-		`"name":"acme-restored"`, `"retention_days":999`, `"team":"trust"`} {
+		`"all_traffic_on_latest_revision":false`, `"name":"acme-restored"`, `"retention_days":999`, `"team":"trust"`} {
 		if !strings.Contains(all.String(), want) {
 			t.Errorf("nothing that is planned has %s", want)
 		}

@@ -40,6 +40,9 @@ const values = `terraform {
     }
   }
 }
+locals {
+  declared = []
+}
 output "given" {
   value = provider::terraform::decode_tfvars(file(%q))
 }

@@ -40,6 +40,7 @@ run "declared" {
     retention            = { days = 91, audit_days = 401 }
     settings             = { MAX_MODEL_CALLS = "7" }
     requests_per_minute  = 123
+    hold_traffic         = true
     audit_log            = { retention_days = 999 }
     labels               = { team = "trust" }
   }

@@ -30,3 +30,17 @@ resource "google_project_iam_audit_config" "data_access" {
     log_type = "DATA_WRITE"
   }
 }
+
+# The lines of the audit's bucket that no alert looks for are not stored in _Default again: accesses by programs, and the
+# functions' lines that are no warnings.
+resource "google_logging_project_exclusion" "kept" {
+  for_each = {
+    accesses = "log_id(\"cloudaudit.googleapis.com/data_access\") AND ${local.principal}\"gserviceaccount.com$\""
+    lines    = "resource.type=\"cloud_run_revision\" AND resource.labels.service_name=~\"^${local.services}$\" AND severity=INFO"
+  }
+
+  project     = var.project_id
+  name        = "${var.prefix}-${each.key}"
+  description = "The sink ${google_logging_project_sink.audit.name} keeps these lines."
+  filter      = each.value
+}

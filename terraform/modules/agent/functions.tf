@@ -124,6 +124,7 @@ module "function" {
   timeout_seconds       = each.value.timeoutSeconds
   concurrency           = each.value.concurrency
   min_instances         = lookup(var.min_instances, each.key, each.value.minInstances)
+  hold_traffic          = var.hold_traffic
   max_instances         = each.value.maxInstances
   vpc_connector         = var.vpc_connector
   worker_pool           = var.worker_pool

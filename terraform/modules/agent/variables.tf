@@ -106,6 +106,13 @@ variable "min_instances" {
   }
 }
 
+variable "hold_traffic" {
+  type        = bool
+  default     = false
+  nullable    = false
+  description = "Whether the revisions that have the requests keep them at a deployment, so that you can move the requests in steps (operations.md, Move traffic in steps)."
+}
+
 variable "vpc_connector" {
   type        = string
   default     = null

@@ -58,7 +58,7 @@ resource "google_cloudfunctions2_function" "this" {
     min_instance_count               = var.min_instances
     max_instance_count               = var.max_instances
     ingress_settings                 = var.ingress
-    all_traffic_on_latest_revision   = true
+    all_traffic_on_latest_revision   = !var.hold_traffic
     vpc_connector                    = var.vpc_connector
     vpc_connector_egress_settings    = var.vpc_connector == null ? null : "ALL_TRAFFIC"
     binary_authorization_policy      = var.binary_authorization

@@ -115,6 +115,12 @@ variable "max_instances" {
   }
 }
 
+variable "hold_traffic" {
+  type        = bool
+  default     = false
+  description = "Whether the revisions that have the requests keep them at a deployment."
+}
+
 variable "ingress" {
   type        = string
   description = "The networks that requests can come from."
