@@ -26,8 +26,8 @@ func browsers(f infra.Function, n float64) []share {
 		{"documents read", (polls*pollReads + looks*lookReads) * readPrice.dollar},
 		{"functions", on*(number(f.CPU)*cpuPrice.dollar+gib(f.Memory)*memoryPrice.dollar) +
 			(polls+looks)*callPrice.dollar},
-		{"log", (polls + looks) * logLineBytes * copies * logPrice.dollar},
-		{"log of accesses to data", (polls*pollReads + looks*lookReads) * accessBytes * copies * logPrice.dollar},
+		{"log", (polls + looks) * logLineBytes * keptLog},
+		{"log of accesses to data", (polls*pollReads + looks*lookReads) * accessBytes * keptLog},
 		{"load balancer, its log, Cloud Armor", (polls + looks) *
 			(requestBytes*edgePrice.dollar + edgeLineBytes*logPrice.dollar + armorPrice.dollar)},
 	}

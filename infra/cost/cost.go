@@ -7,6 +7,7 @@ import (
 	"cmp"
 	_ "embed"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -19,7 +20,10 @@ import (
 //go:embed counts.json
 var countsJSON []byte
 
-const mail = "a mail that waits for its user"
+const (
+	mail  = "a mail that waits for its user"
+	words = "words"
+)
 
 // counts is the usage of one run of a kind.
 type counts struct {
@@ -55,40 +59,64 @@ type share struct {
 	dollar float64 // a month
 }
 
+// mixed is a kind of runs, with its share of all runs.
+type mixed struct {
+	counts
+	share float64
+}
+
+// only returns a mix of one kind.
+func only(c counts) []mixed { return []mixed{{c, 1}} }
+
 // month returns the monthly cost of the given number of runs a day, by item.
-func month(c counts, functions map[string]infra.Function, runs float64) []share {
-	n := runs * days
+func month(mix []mixed, functions map[string]infra.Function, runs float64) []share {
+	var reads, writes, messages, lines, calls, public, keyUses, asked float64
+	busy := map[string]float64{} // seconds of requests a day, by function
+	for _, c := range mix {
+		n := c.share * runs * days
+		reads, writes = reads+n*float64(c.Reads), writes+n*float64(c.Writes)
+		messages, lines = messages+n*float64(c.Messages), lines+n*float64(c.LogLines)
+		asked += n * float64(c.modelCalls())
+		for _, i := range c.Invocations {
+			busy[i.Function] += c.share * runs * i.seconds()
+			calls += n
+			if functions[i.Function].Public() {
+				public += n
+			}
+			keyUses += n * float64(i.Effects) // each decrypts a user's token
+			if i.Function == "approvals-resolve" {
+				keyUses += n // it signs the decision
+			}
+		}
+	}
 	cpu, memory := 0.0, 0.0
-	for _, i := range c.Invocations {
-		f := functions[i.Function]
-		on := days * instanceSeconds(runs*i.seconds()/86_400, filled*float64(f.Concurrency))
+	for _, name := range slices.Sorted(maps.Keys(busy)) {
+		f := functions[name]
+		on := days * instanceSeconds(busy[name]/86_400, filled*float64(f.Concurrency))
 		cpu += on * number(f.CPU)
 		memory += on * gib(f.Memory)
 	}
-	calls, public, keyUses := float64(len(c.Invocations)), 0.0, 0.0
-	for _, i := range c.Invocations {
-		if functions[i.Function].Public() {
-			public++
-		}
-		keyUses += float64(i.Effects) // each decrypts a user's token
-		if i.Function == "approvals-resolve" {
-			keyUses++ // it signs the decision
-		}
-	}
-	accesses := float64(c.Reads + c.Writes) // at most: a query or a commit of several documents is one access
-	asked := float64(c.modelCalls())
+	accesses := reads + writes // at most: a query or a commit of several documents is one access
 	return []share{
-		{"documents written", n * float64(c.Writes) * writePrice.dollar},
-		{"documents read", n * float64(c.Reads) * readPrice.dollar},
-		{"functions", cpu*cpuPrice.dollar + memory*memoryPrice.dollar + n*calls*callPrice.dollar},
-		{"messages", n * float64(c.Messages) * messagePrice.dollar},
-		{"log", n * float64(c.LogLines) * logLineBytes * copies * logPrice.dollar},
-		{"log of accesses to data", n * accesses * accessBytes * copies * logPrice.dollar},
-		{"load balancer and its log", n * public * (requestBytes*edgePrice.dollar + edgeLineBytes*logPrice.dollar)},
-		{"Cloud Armor", n * public * armorPrice.dollar},
-		{"Cloud KMS", n * keyUses * kmsPrice.dollar},
-		{"the model", n * asked * (tokensIn*tokenPrice.dollar + tokensOut*answerPrice.dollar)},
+		{"documents written", writes * writePrice.dollar},
+		{"documents read", reads * readPrice.dollar},
+		{"functions", cpu*cpuPrice.dollar + memory*memoryPrice.dollar + calls*callPrice.dollar},
+		{"messages", messages * messagePrice.dollar},
+		{"log", lines * logLineBytes * keptLog},
+		{"log of accesses to data", accesses * accessBytes * keptLog},
+		{"load balancer and its log", public * (requestBytes*edgePrice.dollar + edgeLineBytes*logPrice.dollar)},
+		{"Cloud Armor", public * armorPrice.dollar},
+		{"Cloud KMS", keyUses * kmsPrice.dollar},
+		{"the model", asked * (tokensIn*tokenPrice.dollar + tokensOut*answerPrice.dollar)},
 	}
+}
+
+// sum returns the sum of the items.
+func sum(items []share) (total float64) {
+	for _, s := range items {
+		total += s.dollar
+	}
+	return total
 }
 
 // instanceSeconds returns the paid seconds of instances in a day, for an average number of concurrent requests. With
@@ -116,10 +144,14 @@ type bound struct {
 	runs float64
 }
 
-// bounds returns the bounds of a kind, the lowest first.
-func bounds(c counts, functions map[string]infra.Function) (all []bound) {
+// bounds returns the bounds of a mix, the lowest first.
+func bounds(mix []mixed, functions map[string]infra.Function) (all []bound) {
 	for _, q := range quotas {
-		if takes := q.takes(c); takes > 0 {
+		takes := 0.0
+		for _, c := range mix {
+			takes += c.share * q.takes(c.counts)
+		}
+		if takes > 0 {
 			busiest := peak
 			if q.per == 86_400 {
 				busiest = 1
@@ -127,17 +159,38 @@ func bounds(c counts, functions map[string]infra.Function) (all []bound) {
 			all = append(all, bound{q, q.limit / takes * 86_400 / q.per / busiest})
 		}
 	}
-	for _, i := range c.Invocations {
-		f := functions[i.Function]
+	busy := map[string]float64{} // seconds of requests, by function
+	var names []string
+	for _, c := range mix {
+		for _, i := range c.Invocations {
+			if busy[i.Function] == 0 {
+				names = append(names, i.Function)
+			}
+			busy[i.Function] += c.share * i.seconds()
+		}
+	}
+	for _, name := range names {
+		f := functions[name]
 		atOnce := float64(f.MaxInstances * f.Concurrency)
 		all = append(all, bound{quota{name: "instances of `" + f.Name + "`", limit: float64(f.MaxInstances), per: 1,
 			source: fmt.Sprintf("infra/functions.json: %d instances with %d requests each", f.MaxInstances,
 				f.Concurrency),
 			answer: "`maxInstances` in infra/functions.json; beyond it Cloud Run answers 429"},
-			atOnce / i.seconds() * 86_400 / peak})
+			atOnce / busy[name] * 86_400 / peak})
 	}
 	slices.SortStableFunc(all, func(a, b bound) int { return cmp.Compare(a.runs, b.runs) })
 	return all
+}
+
+// met returns the names of the bounds below a number of runs a day.
+func met(all []bound, runs float64) string {
+	var names []string
+	for _, q := range all {
+		if q.runs < runs {
+			names = append(names, q.name)
+		}
+	}
+	return cmp.Or(strings.Join(names, ", then "), "none")
 }
 
 var sizes = []float64{10_000, 1_000_000, 10_000_000}
@@ -165,7 +218,10 @@ func Paper() (string, error) {
 	writePrices(&b)
 	b.WriteString(afterPrices())
 	writeMonths(&b, kinds, functions)
-	writeIdle(&b, functions)
+	writeProfiles(&b, kinds, functions)
+	if err := writeIdle(&b, list); err != nil {
+		return "", err
+	}
 	writeFiles(&b)
 	writeBounds(&b, kinds, functions)
 	writeBrowsers(&b, functions)
@@ -214,7 +270,7 @@ Assumptions: a model call takes %v s, %d tokens of input and %d of output. An ef
 The busiest minute of a day has %v times the average. The cost of stored documents is not included.
 
 Each access to a document is counted as one entry of Google's audit of %d bytes; a query or a commit of several documents is one access, so this is the most that it
-can be. That audit and the lines of functions are stored twice: in the audit's bucket, and in `+"`_Default`"+`. A request through the load balancer has %d bytes with its
+can be. The audit's bucket keeps that audit and the lines of functions for 400 days; `+"`_Default`"+` does not have them. A request through the load balancer has %d bytes with its
 answer, and a line of log of %d bytes. Each effect decrypts one token with Cloud KMS, and each approval
 is one signature, if decisions are signed.
 
@@ -235,26 +291,25 @@ func writeMonths(b *strings.Builder, kinds []counts, functions map[string]infra.
 	for _, c := range kinds {
 		fmt.Fprintf(b, "| %s |", c.Kind)
 		for _, n := range sizes {
-			total, model := 0.0, 0.0
-			for _, s := range month(c, functions, n) {
-				total += s.dollar
-				if s.what == "the model" {
-					model = s.dollar
-				}
-			}
-			fmt.Fprintf(b, " %s (%s) |", grouped(total), grouped(model))
+			fmt.Fprintf(b, " %s |", withModel(month(only(c), functions, n)))
 		}
 		b.WriteString("\n")
 	}
 	b.WriteString("\nThe cost of mails by item:\n\n| | " + columns() + " |\n| --- | --- | --- | --- |\n")
 	c := kinds[slices.IndexFunc(kinds, func(c counts) bool { return c.Kind == mail })]
-	for i, s := range month(c, functions, 0) {
+	for i, s := range month(only(c), functions, 0) {
 		fmt.Fprintf(b, "| %s |", s.what)
 		for _, n := range sizes {
-			fmt.Fprintf(b, " %s |", grouped(month(c, functions, n)[i].dollar))
+			fmt.Fprintf(b, " %s |", grouped(month(only(c), functions, n)[i].dollar))
 		}
 		b.WriteString("\n")
 	}
+}
+
+// withModel returns the sum of the items, and the part for the model in brackets.
+func withModel(items []share) string {
+	model := items[slices.IndexFunc(items, func(s share) bool { return s.what == "the model" })]
+	return fmt.Sprintf("%s (%s)", grouped(sum(items)), grouped(model.dollar))
 }
 
 // columns returns the headings of the sizes.
@@ -278,19 +333,9 @@ refused with 429 and ` + "`Retry-After`" + `. No work is lost.
 `)
 	for _, c := range kinds {
 		fmt.Fprintf(b, "| %s |", c.Kind)
-		all := bounds(c, functions)
+		all := bounds(only(c), functions)
 		for _, n := range sizes {
-			if all[0].runs >= n {
-				b.WriteString(" none |")
-				continue
-			}
-			var met []string
-			for _, q := range all {
-				if q.runs < n {
-					met = append(met, q.name)
-				}
-			}
-			fmt.Fprintf(b, " %s |", strings.Join(met, ", then "))
+			fmt.Fprintf(b, " %s |", met(all, n))
 		}
 		b.WriteString("\n")
 	}
@@ -299,7 +344,7 @@ refused with 429 and ` + "`Retry-After`" + `. No work is lost.
 	written := map[string]bool{}
 	for _, c := range []counts{kinds[slices.IndexFunc(kinds, func(c counts) bool { return c.Kind == mail })],
 		kinds[0]} {
-		for _, q := range bounds(c, functions) {
+		for _, q := range bounds(only(c), functions) {
 			if !written[q.name] {
 				fmt.Fprintf(b, "| %s | %s of %s | %s | %s |\n", q.name, grouped(q.runs), c.Kind, q.answer, q.source)
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -66,15 +67,15 @@ func TestMonth(t *testing.T) {
 		// 4,700 seconds of requests a day, few of them concurrent: 4,575 seconds of an instance.
 		"functions": 30*4_574.6*(0.000024+0.0000025/2) + 30_000*0.4/1e6,
 		"messages":  30_000 * 2_000 * 40 / math.Pow(2, 40),
-		// Each line is stored twice.
-		"log":                       30_000 * 2 * 1_600 * 0.5 / math.Pow(2, 30),
-		"log of accesses to data":   30_000 * 15 * 2 * 1_500 * 0.5 / math.Pow(2, 30),
+		// Each line is stored once, for 400 days.
+		"log":                       30_000 * 1_600 * (0.5 + 12.3*0.01) / math.Pow(2, 30),
+		"log of accesses to data":   30_000 * 15 * 1_500 * (0.5 + 12.3*0.01) / math.Pow(2, 30),
 		"load balancer and its log": 30_000 * (8_192*0.008 + 1_200*0.5) / math.Pow(2, 30),
 		"Cloud Armor":               30_000 * 0.75 / 1e6,
 		"Cloud KMS":                 30_000 * 2 * 0.03 / 10_000,
 		"the model":                 30_000 * (2_000*0.75 + 200*3.75) / 1e6,
 	}
-	all := month(c, f, 1_000)
+	all := month(only(c), f, 1_000)
 	if len(all) != len(want) {
 		t.Errorf("%d items, want %d", len(all), len(want))
 	}
@@ -83,7 +84,7 @@ func TestMonth(t *testing.T) {
 			t.Errorf("%s: %.4f, want %.4f", s.what, s.dollar, want[s.what])
 		}
 	}
-	if got := bounds(c, f)[0]; got.name != "tokens to the Gemini API" || got.runs != 500*1440/5 {
+	if got := bounds(only(c), f)[0]; got.name != "tokens to the Gemini API" || got.runs != 500*1440/5 {
 		t.Errorf("the first quota is %s, met at %v runs", got.name, got.runs)
 	}
 }
@@ -103,8 +104,8 @@ func TestBrowser(t *testing.T) {
 	want := map[string]float64{
 		"documents read":          (polls*3 + looks*2) * 0.06 / 100_000,
 		"functions":               30*8*3600*(1-math.Exp(-1-0.1/15))*(0.000024+0.0000025/4) + (polls+looks)*0.4/1e6,
-		"log":                     (polls + looks) * 2 * 1_600 * 0.5 / math.Pow(2, 30),
-		"log of accesses to data": (polls*3 + looks*2) * 2 * 1_500 * 0.5 / math.Pow(2, 30),
+		"log":                     (polls + looks) * 1_600 * (0.5 + 12.3*0.01) / math.Pow(2, 30),
+		"log of accesses to data": (polls*3 + looks*2) * 1_500 * (0.5 + 12.3*0.01) / math.Pow(2, 30),
 		"load balancer, its log, Cloud Armor": (polls + looks) * ((8_192*0.008+1_200*0.5)/math.Pow(2, 30) +
 			0.75/1e6),
 	}
@@ -135,16 +136,23 @@ func TestGrouped(t *testing.T) {
 
 // TestIdle compares the cost without users with a manual calculation, and the warm functions with those of prod.
 func TestIdle(t *testing.T) {
-	f := map[string]infra.Function{"run": {CPU: "1", Memory: "512Mi"}, "sweep": {CPU: "1", Memory: "512Mi"}}
+	list := infra.List{Parts: map[string]infra.Part{"p": {Secrets: map[string]string{"A": "a", "S": "smtp-url"}}},
+		Functions: []infra.Function{{Name: "run", CPU: "1", Memory: "512Mi", Parts: []string{"p"}},
+			{Name: "sweep", CPU: "1", Memory: "512Mi", Parts: []string{"p"}}}}
 	want := map[string]float64{
 		"load balancer":  18, // 720 hours
 		"Cloud Armor":    7,
 		"warm instances": 2_592_000 * 1.5 * 0.0000025,
-		"the sweep": 43_200 * (0.1*(0.000024+0.0000025/2) + 0.4/1e6 + 2*1_600*0.5/math.Pow(2, 30) +
+		"the sweep": 43_200 * (0.1*(0.000024+0.0000025/2) + 0.4/1e6 + 1_600*(0.5+12.3*0.01)/math.Pow(2, 30) +
 			8*0.06/100_000),
-		"the tokens' key and the secrets": 6 * 0.06,
+		"the tokens' key and the secrets": (4 + 1) * 0.06,
+		"images":                          2 * 10 * 0.02 * 0.10,
 	}
-	for _, s := range idle(f, true, []string{"run"}) {
+	all := idle(list, list.Functions, true, []string{"run"})
+	if len(all) != len(want) {
+		t.Errorf("%d items, want %d", len(all), len(want))
+	}
+	for _, s := range all {
 		if d := s.dollar - want[s.what]; math.Abs(d) > 0.001 {
 			t.Errorf("%s: %.4f, want %.4f", s.what, s.dollar, want[s.what])
 		}
@@ -154,5 +162,46 @@ func TestIdle(t *testing.T) {
 		if err != nil || !strings.Contains(string(text), name) {
 			t.Errorf("prod keeps no instance of %s: %v", name, err)
 		}
+	}
+}
+
+// TestFirstSteps compares the steps and the secrets of a first deployment with those that terraform/bootstrap prints.
+func TestFirstSteps(t *testing.T) {
+	text, err := os.ReadFile("../../terraform/bootstrap/outputs.tf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := regexp.MustCompile(`(?m)^    \d\. `).FindAllString(string(text), -1)
+	if len(steps) != firstSteps {
+		t.Errorf("bootstrap prints %d steps; want %d", len(steps), firstSteps)
+	}
+	list, err := infra.Functions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range secretsOf(list, list.Functions) {
+		if !strings.Contains(string(text), "${var.prefix}-"+name+" ") {
+			t.Errorf("bootstrap does not print how to add %s", name)
+		}
+	}
+}
+
+// TestMix checks that a mix costs what its kinds cost, and meets the first limit of both.
+func TestMix(t *testing.T) {
+	f := map[string]infra.Function{"f": {Callers: "everyone", CPU: "1", Memory: "512Mi", Concurrency: 1,
+		MaxInstances: 1}}
+	one := counts{Kind: mail, Reads: 4, Invocations: []invocation{{Function: "f", ModelCalls: 1}}}
+	other := counts{Writes: 2, Invocations: []invocation{{Function: "f", Effects: 1}}}
+	const runs = 100_000_000 // so many that instances are full
+	mix := []mixed{{one, 0.25}, {other, 0.75}}
+	want := sum(month(only(one), f, runs/4)) + sum(month(only(other), f, runs*3/4))
+	if got := sum(month(mix, f, runs)); math.Abs(got/want-1) > 0.001 {
+		t.Errorf("a mix costs %.0f; want %.0f", got, want)
+	}
+	if got, want := bounds(mix, f)[0], 86_400/5/(0.25*3.1+0.75*0.9); math.Abs(got.runs-want) > 1 {
+		t.Errorf("the first quota is %s, met at %v runs; want %v", got.name, got.runs, want)
+	}
+	if got := met(withConsoles(bounds(mix, f), 0.001, f["f"]), 2_000); got != "instances of ``" {
+		t.Errorf("consoles meet %q; want their function", got)
 	}
 }

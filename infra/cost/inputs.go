@@ -29,6 +29,8 @@ var (
 		"$40 per TiB, published and pushed, 1,000 bytes each",
 		"cloud.google.com/pubsub/pricing"}
 	logPrice   = price{"a byte of log", 0.50 / (1 << 30), "$0.50 per GiB", "cloud.google.com/stackdriver/pricing"}
+	laterPrice = price{"a byte of log, a month beyond the first 30 days", 0.01 / (1 << 30), "$0.01 per GiB",
+		"cloud.google.com/stackdriver/pricing"}
 	tokenPrice = price{"a token to the model", 0.75 / 1e6, "$0.75 per million (Gemini 3.8 Flash; $1.50 from 2027)",
 		"ai.google.dev/gemini-api/docs/pricing"}
 	answerPrice = price{"a token of the model", 3.75 / 1e6, "$3.75 per million (Gemini 3.8 Flash; $7.50 from 2027)",
@@ -63,9 +65,17 @@ const (
 	keys      = "cloud.google.com/kms/pricing"
 )
 
-var prices = []price{readPrice, writePrice, cpuPrice, memoryPrice, callPrice, messagePrice, logPrice, tokenPrice,
-	answerPrice, edgePrice, rulePrice, armorPrice, policyPrice, kmsPrice, versionPrice, secretPrice, idlePrice,
-	keptPrice, createPrice, fetchPrice, servingPrice}
+// An image is stored once for each deployed source of a function.
+var imagePrice = price{"a month of a GB of images", 0.10, "$0.10, the first 0.5 GB free",
+	"cloud.google.com/artifact-registry/pricing"}
+
+var prices = []price{readPrice, writePrice, cpuPrice, memoryPrice, callPrice, messagePrice, logPrice, laterPrice,
+	tokenPrice, answerPrice, edgePrice, rulePrice, armorPrice, policyPrice, kmsPrice, versionPrice, secretPrice,
+	idlePrice,
+	keptPrice, createPrice, fetchPrice, servingPrice, imagePrice}
+
+// keptLog is the price of a byte that the audit's bucket keeps for 400 days.
+var keptLog = logPrice.dollar + auditMonths*laterPrice.dollar
 
 // These are the assumptions about a run and about a day.
 const (
@@ -78,9 +88,12 @@ const (
 	edgeLineBytes = 1_200   // the load balancer's line for a request
 	accessBytes   = 1_500   // an entry of Google's audit about one access to a document
 	requestBytes  = 8_192   // a request of a user and its answer
-	copies        = 2       // of our lines and Google's audit: one in the audit's bucket, one in _Default
+	auditMonths   = 12.3    // beyond the first, in which the audit's bucket keeps our lines and Google's audit
+	imageBytes    = 20e6    // of an image, without the base that all images share
+	imagesKept    = 10      // of each function (the cleanup policy)
+	buildsAtOnce  = 10      // terraform's -parallelism
+	buildMinutes  = 3       // of one function, with its start
 	keyVersions   = 4       // of the tokens' key, after a year
-	secrets       = 2       // of every deployment
 	sweepReads    = 8       // documents, if nothing is due: an assumption
 	filled        = 0.5     // how much of an instance's concurrency the platform fills
 	peak          = 5.0     // the busiest minute of a day as a multiple of the average
@@ -130,4 +143,16 @@ func mailUnits(c counts) float64 {
 		return gmailUnits
 	}
 	return 0
+}
+
+// mixes are the kinds of runs that users of a profile are assumed to start. A deployment of all functions has those of
+// the page: terminals, plans and MCP start runs of the same kinds.
+var mixes = []struct {
+	profile  string
+	shares   map[string]float64 // by kind
+	consoles float64            // open consoles, by run a day
+}{
+	{"core", map[string]float64{words: 0.5, "words after a tool that reads": 0.3, mail: 0.2}, 0},
+	{"page", map[string]float64{words: 0.25, "words after a tool that reads": 0.15, mail: 0.1,
+		"a message to a page's agent": 0.5}, 0.1},
 }
