@@ -127,7 +127,8 @@ var quotas = []quota{
 		"the same page", "as for requests; `MAX_TOKENS_PER_DAY` divides what there is among users"},
 	{"Gmail's units, a project's in a minute", 1_200_000, 60, mailUnits,
 		"developers.google.com/workspace/gmail/api/reference/quota",
-		"a request for more, in the project of `GOOGLE_OAUTH_CLIENT_ID`"},
+		"a request for more, in the project of `GOOGLE_OAUTH_CLIENT_ID`; with `GMAIL_UNITS_PER_MINUTE`, calls beyond " +
+			"it wait for their user's turn"},
 	{"Gmail's units, a project's in a day", 80_000_000, 86_400, mailUnits,
 		"the same page as for a minute: the threshold beyond which Google charges, at a price that it has " +
 			"not published",

@@ -227,6 +227,10 @@ type Config struct {
 	// GMAIL_SEND_MODE: `draft` (scope gmail.compose) sends exactly once; `direct` (scope gmail.send) turns an unknown
 	// outcome into a review
 	GmailSendMode string
+	// GMAIL_UNITS_PER_MINUTE: the units that all instances together take of the project's quota of Gmail in a minute.
+	// Set it to the quota, 1200000 unless Google has raised it. Calls that find it used up wait for their user's turn;
+	// 0: they learn it from Gmail's refusals
+	GmailUnitsPerMinute int
 	// GMAIL_SEARCH: whether agents can have `gmail_search` and `gmail_read`. Their first use asks the user for the
 	// scope gmail.readonly, which allows reading all mail. `scripts/dev` turns it on
 	GmailSearch bool

@@ -183,6 +183,7 @@ func (l *loader) google(c *Config) {
 	c.GmailEndpoint = l.text("GMAIL_API_ENDPOINT", "", base, isBase(l.deployed))
 	c.CalendarEndpoint = l.text("CALENDAR_API_ENDPOINT", "", base, isBase(l.deployed))
 	c.GmailSendMode = l.oneOf("GMAIL_SEND_MODE", "draft", "draft", "direct")
+	c.GmailUnitsPerMinute = l.number("GMAIL_UNITS_PER_MINUTE", 0, 0, 1_000_000_000)
 	c.GmailSearch = l.oneOf("GMAIL_SEARCH", "off", "off", "on") == "on"
 	c.GmailModify = l.oneOf("GMAIL_MODIFY", "off", "off", "on") == "on"
 	c.TokenKey = l.keyset("TOKEN_KEY")

@@ -264,6 +264,10 @@ func ProgressSummary(s *State, title func(*Action) string) string {
 		return s.End.Summary
 	case len(open) == 0 && s.Waits.Count > 0:
 		return "The model is overloaded or its quota is used up. It is asked again."
+	case len(open) == 0 && slices.ContainsFunc(s.Actions, func(a *Action) bool {
+		return a.Runnable() && !a.NotBefore.IsZero()
+	}):
+		return "A call waits, because its service accepts no calls for now or has no result yet. It is made again."
 	case len(open) == 0:
 		return "The assistant is working on it."
 	}

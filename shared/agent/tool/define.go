@@ -28,6 +28,7 @@ type Def[In, Out any] struct {
 	Echoes      bool          // see Spec
 	Contained   bool          // see Spec
 	Lasting     bool          // see Spec
+	Quota       Quota         // see Spec
 
 	Interruptible bool // see Spec
 	KeepsOutput   bool // see Spec
@@ -222,6 +223,7 @@ func (d *Def[In, Out]) spec() Spec {
 		Echoes:        d.Echoes,
 		Contained:     d.Contained,
 		Lasting:       d.Lasting,
+		Quota:         d.Quota,
 		Disposes:      d.Dispose != nil,
 	}
 }

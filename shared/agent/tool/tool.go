@@ -36,6 +36,13 @@ const (
 	ClassOpaque      Class = "opaque"      // unknown from the arguments, as for a command or a program
 )
 
+// Quota is the most that one call takes of the quota that a service gives the whole project. The zero value is no part
+// of any.
+type Quota struct {
+	Service string // such as Gmail
+	Units   int    // as the service counts them
+}
+
 // Spec is the part of a tool that the model, the policy and the loop see (seed 000 §5).
 type Spec struct {
 	Name        string          // ^[A-Za-z][A-Za-z0-9_.-]{0,62}$
@@ -77,6 +84,7 @@ type Spec struct {
 	// Lasting means that a call changes what the model sees in the user's later runs. After the model has read text
 	// from strangers, no permission that the user gave in advance applies to such a call.
 	Lasting bool
+	Quota   Quota // the part of a service's quota that a call takes
 	// Source names the origin of a tool that strangers define, such as an MCP server. It is empty for the tools of this
 	// program. The description of such a tool can change at any time, so it is part of the version.
 	Source string

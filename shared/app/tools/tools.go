@@ -11,6 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/engine/observe"
+	"github.com/countersign-run/countersign/shared/engine/quota"
+	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 	"github.com/countersign-run/countersign/shared/tools/command"
 	"github.com/countersign-run/countersign/shared/tools/container/outlet"
@@ -29,6 +31,11 @@ var (
 )
 
 func add(b *app.Builder) error {
+	if units := b.Config.GmailUnitsPerMinute; units > 0 {
+		b.Env.Services = map[string]*quota.Budget{gmail.Service: quota.New(quota.Config{Store: b.Store, Log: b.Log,
+			Now: b.Now, Path: document.ServiceQuotaPath,
+			Limits: quota.Limits{Requests: units / gmail.LeastUnits, Tokens: units}})}
+	}
 	return errors.Join(b.Add(ofGoogle(b.Config, b.Google, b.Now, mailOptions(b))), b.Add(commands(b)),
 		b.Add(reading(b)), b.Add(remembering(b)))
 }

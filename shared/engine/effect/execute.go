@@ -43,6 +43,9 @@ func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 	if t.Waits() {
 		return leaveToClient(ctx, ex, id, t)
 	}
+	if postponed, err := takeQuota(ctx, ex, t, a); postponed || err != nil {
+		return err
+	}
 	handle, ready, err := handleOf(ctx, ex, t, a)
 	if err != nil || !ready {
 		return err

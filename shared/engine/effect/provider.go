@@ -10,6 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/observe"
+	"github.com/countersign-run/countersign/shared/engine/quota"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
@@ -122,7 +123,7 @@ const longestWait = 4 * time.Second
 // because its permission may not last.
 func nextCall(ex *unit.Execution, a *run.Action, failure error) (wait time.Duration, waits bool) {
 	wait = fault.As(failure).RetryAfter
-	if !tool.IsTransient(failure) || wait <= longestWait || a.UserInitiated || ex.Agents.Get(ex.Run.Agent).Page {
+	if !tool.IsTransient(failure) || wait <= longestWait || !canWait(ex, a) {
 		return 0, false
 	}
 	at := ex.Now().Add(wait)
@@ -130,7 +131,34 @@ func nextCall(ex *unit.Execution, a *run.Action, failure error) (wait time.Durat
 	if a.SideEffect {
 		end = a.ExpiresAt
 	}
-	return wait, at.Before(end) && at.Before(ex.Run.Deadline) && (!a.SideEffect || a.Decision != "")
+	return wait, at.Before(end) && at.Before(ex.Run.Deadline)
+}
+
+// canWait reports whether the call can be made later: no client waits for it, and its permission lasts.
+func canWait(ex *unit.Execution, a *run.Action) bool {
+	return !a.UserInitiated && !ex.Agents.Get(ex.Run.Agent).Page && (!a.SideEffect || a.Decision != "")
+}
+
+// takeQuota takes the call's part of the quota that its service gives the whole project. If the quota is used up and
+// the call can wait, the call is postponed until the user's turn. Any other call is made all the same: the service
+// itself decides.
+func takeQuota(ctx context.Context, ex *unit.Execution, t *tool.Tool, a *run.Action) (postponed bool, err error) {
+	budget := ex.Services[t.Quota.Service]
+	if budget == nil {
+		return false, nil
+	}
+	err = budget.Take(ctx, quota.Call{Model: t.Quota.Service, UID: ex.Run.UID, Tokens: t.Quota.Units,
+		Waited: !a.NotBefore.IsZero(), Holds: true, Books: canWait(ex, a)})
+	if !errors.Is(err, quota.ErrUsedUp) {
+		return false, ctx.Err()
+	}
+	failure := tool.Transient(fault.New(fault.Tool, "provider_limited", "The project's quota of %s is used up for now.",
+		t.Quota.Service).After(fault.As(err).RetryAfter).Because(err))
+	wait, waits := nextCall(ex, a, failure)
+	if !waits {
+		return false, nil
+	}
+	return true, postponeCall(ctx, ex, a, wait, failure)
 }
 
 // postponeCall records that a call is made again later, because its service refuses it for now.

@@ -49,6 +49,7 @@ type env struct {
 
 	patience time.Duration // how long runs wait for the model
 	quota    quota.Limits  // the model's quota, which all processes share
+	post     quota.Limits  // the quota of the service Post, in the same way
 
 	call time.Duration // the limit of one call of a function; 0 means no limit
 	slow time.Duration // the duration of an effect
@@ -124,7 +125,9 @@ func (w *env) findsNothing(c *faulty.Call) bool {
 func (w *env) process() *loop.Loop {
 	return loop.New(unit.Env{Store: w.store, Queue: w, Model: w.model, Now: w.clock, Random: lockedRand(w.t),
 		Sleep: w.sleep, ModelPatience: w.patience,
-		Quota:  quota.New(quota.Config{Store: w.store, Limits: w.quota, Now: w.clock, Sleep: noWait}),
+		Quota: quota.New(quota.Config{Store: w.store, Limits: w.quota, Now: w.clock, Sleep: noWait}),
+		Services: map[string]*quota.Budget{"Post": quota.New(quota.Config{Store: w.store, Limits: w.post,
+			Now: w.clock, Sleep: noWait, Path: document.ServiceQuotaPath})},
 		Tools:  tool.NewSet(w.send("send"), w.draft(), w.lookup()),
 		Agents: registry.Set{run.Assistant: testAgent(run.Assistant, "You are a test.")}})
 }

@@ -1,6 +1,6 @@
-// Package quota divides the project's quota of a model among all instances and users. The service counts requests and
-// tokens a minute for the whole project. Without a shared count, every instance would learn only from refused requests
-// that the quota is used up.
+// Package quota divides the project's quota of a model, or of a service such as Gmail, among all instances and users.
+// The service counts requests and tokens a minute for the whole project. Without a shared count, every instance would
+// learn only from refused requests that the quota is used up.
 //
 // One document has the calls of the present minute and the turns of the runs that wait ([calendar]). An instance takes
 // a slice of the minute for its next calls, so most calls need no round trip. It writes at most once a second, and the
@@ -24,19 +24,21 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// Limits are the quota of each model in a minute. Zero is no limit.
+// Limits are the quota of each model, or of the service, in a minute. Zero is no limit.
 type Limits struct {
 	Requests int
-	Tokens   int // of prompts, as Gemini counts them
+	Tokens   int // of prompts, as Gemini counts them; the units of a service
 }
 
 // Config configures a [Budget].
 type Config struct {
 	Store  store.Store
 	Limits Limits
-	Log    *slog.Logger // nil: nothing is logged
+	Path   func(name string) string // of the shared document; nil: document.QuotaPath
+	Log    *slog.Logger             // nil: nothing is logged
 
 	Now    func() time.Time                           // nil: time.Now
 	Sleep  func(context.Context, time.Duration) error // nil: a timer
@@ -58,6 +60,9 @@ func New(cfg Config) *Budget {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Path == nil {
+		cfg.Path = document.QuotaPath
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -70,13 +75,13 @@ func New(cfg Config) *Budget {
 	return &Budget{cfg: cfg, models: map[string]*share{}}
 }
 
-// A Call is a model call that needs its part of the quota.
+// A Call is a call of a model or service that needs its part of the quota.
 type Call struct {
-	Model, UID string
-	Tokens     int  // an estimate for the prompt
-	Waited     bool // the run has waited for the model since its last answer
-	Holds      bool // the caller can wait a few seconds in Take
-	Books      bool // the run can wait until its turn comes
+	Model, UID string // the model, or the service
+	Tokens     int    // an estimate for the prompt; the units of a service
+	Waited     bool   // the run has waited for this call
+	Holds      bool   // the caller can wait a few seconds in Take
+	Books      bool   // the run can wait until its turn comes
 }
 
 // shortWait is the longest wait within [Budget.Take]. A run that waits without a process is woken once a minute.

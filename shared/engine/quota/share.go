@@ -50,7 +50,7 @@ type pending struct {
 }
 
 func newShare(cfg Config, name string) *share {
-	return &share{cfg: cfg, path: document.QuotaPath(name), lead: make(chan struct{}, 1)}
+	return &share{cfg: cfg, path: cfg.Path(name), lead: make(chan struct{}, 1)}
 }
 
 // take returns 0 if the call may be made, or how long it must wait. The error is ctx's.
@@ -142,8 +142,8 @@ func (s *share) leaseInTurn(ctx context.Context, p *pending) error {
 	s.leased = s.cfg.Now()
 	s.mu.Unlock()
 	if err != nil {
-		s.cfg.Log.WarnContext(ctx, "the shared quota of the model could not be read; calls are made without it",
-			"counter", "quota_unshared", "calls", len(asks), "error", err)
+		s.cfg.Log.WarnContext(ctx, "a shared quota could not be read; calls are made without it",
+			"counter", "quota_unshared", "quota", s.path, "calls", len(asks), "error", err)
 		for _, a := range asks {
 			a.rest = 0
 		}

@@ -73,9 +73,11 @@ type Env struct {
 	// pause. Zero: the run fails at once.
 	ModelPatience time.Duration
 	Quota         *quota.Budget // the model's quota, which all instances share; nil: no limit
-	UndoWindow    time.Duration // minimum undo window between an approval and its effect (approval.MaxUndoWindow)
-	LeaseMargin   time.Duration // extra time of a lease after its step's limit; 0: 15 seconds
-	LeasePeriod   time.Duration // maximum length of one lease; longer steps renew it; 0: one minute
+	// Services are the quotas of services that tools call ([tool.Quota]), which all instances share.
+	Services    map[string]*quota.Budget
+	UndoWindow  time.Duration // minimum undo window between an approval and its effect (approval.MaxUndoWindow)
+	LeaseMargin time.Duration // extra time of a lease after its step's limit; 0: 15 seconds
+	LeasePeriod time.Duration // maximum length of one lease; longer steps renew it; 0: one minute
 
 	// TakeBack withdraws a waiting proposal, because its user says so ([toolbox.Source]). Package loop sets it.
 	TakeBack func(ctx context.Context, uid, approvalID string) error

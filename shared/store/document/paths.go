@@ -53,6 +53,9 @@ const RestorePath = Deployment + "/restore"
 // QuotaPath returns the path of the shared quota of the named model.
 func QuotaPath(model string) string { return Quotas + "/m_" + strings.ReplaceAll(model, "/", "_") }
 
+// ServiceQuotaPath returns the path of the shared quota of a service.
+func ServiceQuotaPath(service string) string { return Quotas + "/s_" + service }
+
 // NotesPath returns the path of the document of a user's notes.
 func NotesPath(uid string) string { return Notes + "/u_" + uid }
 

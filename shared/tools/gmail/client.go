@@ -11,6 +11,26 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
+// Service names the service in the tools' quotas.
+const Service = "Gmail"
+
+// The most units that one call of a tool takes of the project's quota of a minute: a request that sends takes 100
+// units, one that creates a draft or reads a conversation 10, other requests 5, and labels 1
+// (https://developers.google.com/workspace/gmail/api/reference/quota). The completion of arguments and the search for
+// an outcome are not counted.
+const (
+	sendUnits   = 10 + 100 + 5 // a draft is created, sent and read back
+	draftUnits  = 10 + 5
+	searchUnits = 5 + MaxFound*5
+	readUnits   = 10 + MaxRead*5
+	modifyUnits = 1 + MaxModified*(5+5) // each mail is looked at before
+
+	// LeastUnits is the least of them.
+	LeastUnits = draftUnits
+)
+
+func units(n int) tool.Quota { return tool.Quota{Service: Service, Units: n} }
+
 // client makes the requests of the tools.
 type client struct{ google.Client }
 

@@ -112,6 +112,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 	d.Description = "Sends one e-mail from the user's own Gmail account. The user sees it in full and " +
 		"approves it first."
 	d.Preview, d.Summary, d.Heading, d.Link, d.LookUp = preview, summary, heading, link, s.lookUp
+	d.Quota = units(sendUnits)
 	switch cmp.Or(o.Mode, Draft) {
 	case Draft:
 		d.Scopes = []string{gmailapi.GmailComposeScope}

@@ -29,6 +29,7 @@ const maxDrafts = 50
 func NewDraft(accounts provider.Accounts, o Options) *tool.Tool {
 	s := newSender(accounts, o)
 	d := composing[Drafted](s, o)
+	d.Quota = units(draftUnits)
 	d.Name = LeaveDraft
 	d.Description = "Leaves an e-mail among the drafts of the user's own Gmail account, and sends nothing. The user " +
 		"sees it in full and approves it first. They can edit and send it in Gmail."

@@ -80,6 +80,7 @@ func NewModify(accounts provider.Accounts, o Options) *tool.Tool {
 		Scopes:     scopes,
 		Place:      m.Place(scopes),
 		Reads:      m.Reads,
+		Quota:      units(modifyUnits),
 		Refine:     refineModify,
 		Normalize:  normalizeModify,
 		Complete:   m.complete,

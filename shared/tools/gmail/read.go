@@ -51,6 +51,7 @@ func NewRead(accounts provider.Accounts, o Options) *tool.Tool {
 		Scopes:    scopes,
 		Place:     r.Place(scopes),
 		Reads:     r.Reads,
+		Quota:     units(readUnits),
 		Refine: func(s *jsonschema.Schema) {
 			s.Properties["messageId"].MaxLength = jsonschema.Ptr(32)
 			s.Properties["threadId"].MaxLength = jsonschema.Ptr(32)

@@ -69,6 +69,7 @@ func NewSearch(accounts provider.Accounts, o Options) *tool.Tool {
 		Scopes:    scopes,
 		Place:     s.Place(scopes),
 		Reads:     s.Reads,
+		Quota:     units(searchUnits),
 		Refine: func(s *jsonschema.Schema) {
 			s.Properties["query"].MaxLength = jsonschema.Ptr(MaxQuery)
 			limit := s.Properties["limit"]
