@@ -1,8 +1,9 @@
 // Adds files to a request in the console, as its users do. Run by TestAttach.
 
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 
-import { accessible, ask, caughtUp, expect, newThread, run, settled, signIn } from './driver.mjs';
+import { accessible, ask, caughtUp, expect, newThread, press, run, settled, shot, signIn } from './driver.mjs';
 import { png } from './png.mjs';
 
 const { BASE_URL } = process.env;
@@ -97,6 +98,38 @@ await run({
     await finish(page);
     await page.locator('.message.user canvas').waitFor();
     expect('the picture has a name', await page.getByRole('img', { name: 'image.png' }).isVisible());
+  },
+
+  'a dropped file is on the card of a mail, and leaves with it byte for byte': async (page) => {
+    await emptied(page);
+    const bytes = Buffer.concat([pdf, Buffer.from(Array.from({ length: 700 }, (_, i) => i * 7 % 256))]);
+    const picture = png(16, 12);
+    await given(page, 'drop', '.messages', [file('Bericht für Ana.pdf', bytes), file('chart.png', picture)]);
+    await chips(page).nth(1).waitFor();
+    await page.getByLabel('Your request').fill('send the report to ken@example.org with the file');
+    await send(page);
+    const card = page.locator('.card');
+    for (const [name, type, data] of [['Bericht für Ana.pdf', 'application/pdf', bytes],
+      ['chart.png', 'image/png', picture]]) {
+      const sum = createHash('sha256').update(data).digest('hex');
+      await card.getByText(`${name}\n${type}, `).waitFor();
+      expect(`the card has the hash of ${name}`, (await card.innerText()).includes(`SHA-256 ${sum}`));
+    }
+    await card.getByRole('img', { name: 'chart.png' }).waitFor();
+    expect('the card has one picture', await card.locator('canvas').count() === 1);
+    await accessible(page, 'a card with files');
+    await shot(page, 'card-files');
+    await page.setViewportSize({ width: 360, height: 740 });
+    expect('it fits a phone', await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    await shot(page, 'card-files-phone');
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await press(card.getByRole('button', { name: 'Approve once' }));
+    const got = () => fetch(`${BASE_URL}/dev/mailbox`).then((r) => r.json())
+      .then(({ messages }) => messages.find((m) => m.subject === 'Report'));
+    await settled('the mail is sent', async () => Boolean(await got()));
+    const parts = (await got()).raw.split(/^--=_\S+$/m).filter((p) => /filename/.test(p));
+    const [first, second] = parts.map((p) => Buffer.from(p.split(/\r?\n\r?\n/)[1], 'base64'));
+    expect('both files have left', parts.length === 2 && first.equals(bytes) && second.equals(picture));
   },
 
   'what cannot be sent is not added, and the message says why': async (page) => {

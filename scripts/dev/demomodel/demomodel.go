@@ -28,7 +28,8 @@ type rulebook struct {
 
 var everything = rulebook{
 	tasks:    slices.Concat(terminalRules, pageRules),
-	requests: slices.Concat(namedToolRules, mailRules, calendarRules, findRules, lookRules, wordedToolRules),
+	requests: slices.Concat(namedToolRules, enclosingRules, mailRules, calendarRules, findRules, lookRules,
+		wordedToolRules),
 	talk:     talkRules,
 }
 

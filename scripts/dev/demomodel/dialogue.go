@@ -24,6 +24,7 @@ type dialogue struct {
 	said    []string       // by the user, oldest first
 	answers []string       // in words, to what was said
 	came    []string       // what the server says became of it
+	files   []string       // names of the newest files that the user has attached
 	done    []step         // since the user's last words
 	state   state          // of the page that the user has open
 	known   map[int][]*ask // the requests of what was said, as far as they are found
@@ -44,10 +45,20 @@ func newDialogue(r fakegemini.Request, rules rulebook, now time.Time) *dialogue 
 			d.tools = append(d.tools, newOffered(declared))
 		}
 	}
+	filed := -1 // how much was said when the newest file came
 	for _, c := range r.Contents {
 		for _, p := range c.Parts {
+			if p.Text == nil {
+				continue
+			}
+			if name, ok := attachedIn(*p.Text); ok && c.Role == "user" {
+				if filed < len(d.said) {
+					d.files, filed = nil, len(d.said)
+				}
+				d.files = append(d.files, name)
+				continue
+			}
 			switch {
-			case p.Text == nil:
 			case c.Role == "user" && servers.MatchString(*p.Text):
 				d.noted(*p.Text)
 			case c.Role == "user":

@@ -18,6 +18,8 @@ type mailArgs struct {
 	Bcc     []string `json:"bcc,omitempty"`
 	Subject string   `json:"subject"`
 	Body    string   `json:"body"`
+
+	Attachments []enclosure `json:"attachments,omitempty"`
 }
 
 const (

@@ -37,7 +37,7 @@ var (
 		`anything|(?:the|this|that)\s+\S+))*[\s.!]*$`)
 	attaching = lazyregexp.New(`(?i)(?:\band|[,;.])\s+(?:please\s+)?attach\s+\S|\bas\s+an?\s+attachment\b|` +
 		`\bwith\s+(?:\S+\s+){0,3}attach(?:ed|ment)\b`)
-	aFile = lazyregexp.New(`(?i)^(?:the|my|this|that|our)\s+(?:\S+\s+)?(?:report|files?|documents?|slides|pdf|` +
+	aFile = lazyregexp.New(`(?i)^(?:with\s+)?(?:the|my|this|that|our)\s+(?:\S+\s+)?(?:report|files?|documents?|slides|pdf|` +
 		`photos?|` +
 		`pictures?|presentation|spreadsheet|attachment)[\s.!]*$|` +
 		`^[€$£]?\d[\d.,]*\s*(?:[€$£]|euros?|dollars?|pounds?|bucks)[\s.!]*$`)

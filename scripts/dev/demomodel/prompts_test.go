@@ -3,6 +3,7 @@ package demomodel_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -19,7 +20,8 @@ import (
 //
 // where what is act, ask or answer, and act may name how many calls there are: act2. Prompts that are said one after
 // the other are parted by " >> "; the last one counts. The event of one that ends in " (done)" was created. After each
-// the server puts down what came of it, as it does for a model, and what was read has words that are requests.
+// the server puts down what came of it, as it does for a model, and what was read has words that are requests. A prompt
+// that begins with "+NAME " has a file with this name.
 func TestPrompts(t *testing.T) {
 	file, err := os.Open("testdata/prompts.txt")
 	if err != nil {
@@ -66,7 +68,13 @@ func converse(prompts []string) (turn fakegemini.Turn) {
 	var contents []fakegemini.Content
 	for _, p := range prompts {
 		p, done := strings.CutSuffix(p, " (done)")
-		contents = append(contents, fakegemini.Content{Role: "user", Parts: []fakegemini.Part{{Text: &p}}})
+		user := fakegemini.Content{Role: "user", Parts: []fakegemini.Part{{Text: &p}}}
+		if file, request, ok := strings.Cut(p, " "); ok && file[0] == '+' {
+			line := fmt.Sprintf("[The user attached the file %q, 9 bytes:]", file[1:])
+			p = request
+			user.Parts = slices.Insert(user.Parts, 0, fakegemini.Part{Text: &line})
+		}
+		contents = append(contents, user)
 		turn = model(fakegemini.Request{Contents: contents, Tools: offers})
 		said, record := turn.Text, "This came of the request above: completed: Nothing was sent or changed."
 		switch {

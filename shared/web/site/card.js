@@ -6,6 +6,7 @@ import { ListParts } from './commands.js';
 import { copy } from './copy.js';
 import { button, busy, confirm, el, say, trouble } from './dom.js';
 import { Editor } from './edit.js';
+import { pictured } from './files.js';
 import { icon } from './icons.js';
 import { related } from './instead.js';
 import { changed as edited, filesFor, forget, leftWords, putBack } from './left.js';
@@ -57,8 +58,11 @@ export function card(a, done, wait = 0) {
     const text = long(f, f.value === a.args?.command || f.argument === 'commands');
     return list?.box(f, text) ?? text;
   };
-  const pairs = (some) => some.flatMap((f) => [el('dt', {}, f.label),
-    el('dd', {}, plan?.box(f) ?? shown(f), own(f, a.timeZone))]);
+  const pairs = (some) => some.flatMap((f) => {
+    const value = el('dd', {}, plan?.box(f) ?? shown(f), own(f, a.timeZone));
+    pictured(value, enclosed(a, f));
+    return [el('dt', {}, f.label), value];
+  });
   const lines = el('dl', { class: 'fields' }, ...pairs(from < 0 ? fields : fields.slice(0, from)));
   const rest = from < 0 ? undefined : el('dl', { class: 'fields' }, ...pairs(fields.slice(from)));
   // From here on the decisions stay in view. They never cover the recipients and the time.
@@ -286,6 +290,9 @@ function onward(node, following) {
   if (next.matches('.card')) next.scrollIntoView({ block: 'nearest' });
   document.querySelector(`[data-undo="${node.dataset.approval}"]`)?.scrollIntoView({ block: 'nearest' });
 }
+
+// enclosed returns the call's description of the file that a line shows, if the line shows one.
+const enclosed = (a, { label }) => a.args?.attachments?.[Number(/^File (\d+)$/.exec(label)?.[1]) - 1]?.is;
 
 // long returns a text in a scrollable box, which the keyboard can scroll too. A folded text opens on demand.
 function long(f, code) {

@@ -2,6 +2,7 @@
 
 import { client } from './api.js';
 import { button, el, say } from './dom.js';
+import { moved } from './still.js';
 import { fileFacts, sized } from './words.js';
 
 const at = '/bundle/intake.js';
@@ -44,15 +45,35 @@ export const named = (file) => el('span', { class: 'file-name' }, el('bdi', { ti
  * preview puts a picture into the node once the node is in view. A picture that the browser cannot show has only its
  * name.
  * @param {Element} node @param {any} file @param {() => Promise<Blob>} blob reads the file
+ * @param {() => void} [shown] is called when the picture is there
  */
-export function preview(node, file, blob) {
+export function preview(node, file, blob, shown) {
   if (!file.type.startsWith('image/')) return;
   const seen = new IntersectionObserver(([entry]) => {
     if (!entry.isIntersecting) return;
     seen.disconnect();
-    intake().then(async (read) => node.prepend(await read.preview(await blob(), file.name))).catch(() => {});
+    intake().then(async (read) => {
+      node.prepend(await read.preview(await blob(), file.name));
+      shown?.();
+    }).catch(() => {});
   });
   seen.observe(node);
+}
+
+/**
+ * pictured puts the picture of a file that a call sends into its line on the card, if the user attached the file in the
+ * conversation and its bytes still are those of the call.
+ * @param {Element} node @param {any} [file] the call's description of the file
+ */
+export function pictured(node, file) {
+  const run = /^countersign:(\w+)\//.exec(file?.stored)?.[1];
+  if (!run) return;
+  preview(node, file, async () => {
+    const { attachments } = await client.call('GET', `/api/agent/runs/${run}`);
+    const blob = await download(run, attachments.findIndex((f) => f.sha256 === file.sha256) + 1);
+    if (await (await intake()).sumOf(blob) !== file.sha256) throw new Error('another file');
+    return blob;
+  }, moved);
 }
 
 async function download(runId, number) {

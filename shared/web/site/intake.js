@@ -61,7 +61,8 @@ const sizeOf = (files) => files.reduce((sum, f) => sum + f.size, 0);
 const tooLarge = (size, left, limit) => (left === limit ? `${sized(size)}; the limit is ${sized(limit)}.`
   : `${sized(size)}; a request can have ${sized(limit)} of files, of which ${sized(left)} are left.`);
 
-async function sumOf(blob) {
+/** sumOf returns the SHA-256 of a file in hexadecimal digits. @param {Blob} blob */
+export async function sumOf(blob) {
   const sum = await crypto.subtle.digest('SHA-256', await blob.arrayBuffer());
   return Array.from(new Uint8Array(sum), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

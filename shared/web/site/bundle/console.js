@@ -1991,15 +1991,28 @@ var named3 = (file) => el(
   " ",
   el("span", { class: "quiet" }, fileFacts(file))
 );
-function preview(node, file, blob) {
+function preview(node, file, blob, shown4) {
   if (!file.type.startsWith("image/")) return;
   const seen = new IntersectionObserver(([entry]) => {
     if (!entry.isIntersecting) return;
     seen.disconnect();
-    intake().then(async (read2) => node.prepend(await read2.preview(await blob(), file.name))).catch(() => {
+    intake().then(async (read2) => {
+      node.prepend(await read2.preview(await blob(), file.name));
+      shown4?.();
+    }).catch(() => {
     });
   });
   seen.observe(node);
+}
+function pictured(node, file) {
+  const run = /^countersign:(\w+)\//.exec(file?.stored)?.[1];
+  if (!run) return;
+  preview(node, file, async () => {
+    const { attachments: attachments2 } = await client.call("GET", `/api/agent/runs/${run}`);
+    const blob = await download(run, attachments2.findIndex((f) => f.sha256 === file.sha256) + 1);
+    if (await (await intake()).sumOf(blob) !== file.sha256) throw new Error("another file");
+    return blob;
+  }, moved);
 }
 async function download(runId, number2) {
   return (await client.send("GET", `/api/agent/runs/${encodeURIComponent(runId)}/attachments/${number2}`)).blob();
@@ -3491,10 +3504,11 @@ function card(a, done, wait = 0) {
     const text2 = long2(f, f.value === a.args?.command || f.argument === "commands");
     return list2?.box(f, text2) ?? text2;
   };
-  const pairs3 = (some) => some.flatMap((f) => [
-    el("dt", {}, f.label),
-    el("dd", {}, plan?.box(f) ?? shown4(f), own2(f, a.timeZone))
-  ]);
+  const pairs3 = (some) => some.flatMap((f) => {
+    const value = el("dd", {}, plan?.box(f) ?? shown4(f), own2(f, a.timeZone));
+    pictured(value, enclosed(a, f));
+    return [el("dt", {}, f.label), value];
+  });
   const lines3 = el("dl", { class: "fields" }, ...pairs3(from < 0 ? fields : fields.slice(0, from)));
   const rest2 = from < 0 ? void 0 : el("dl", { class: "fields" }, ...pairs3(fields.slice(from)));
   const body = el(
@@ -3760,6 +3774,7 @@ function onward(node, following) {
   if (next3.matches(".card")) next3.scrollIntoView({ block: "nearest" });
   document.querySelector(`[data-undo="${node.dataset.approval}"]`)?.scrollIntoView({ block: "nearest" });
 }
+var enclosed = (a, { label: label2 }) => a.args?.attachments?.[Number(/^File (\d+)$/.exec(label2)?.[1]) - 1]?.is;
 function long2(f, code2) {
   const kind = `long${code2 ? " code" : ""}${f.diff ? " code diff" : ""}`;
   const box = el(

@@ -259,5 +259,6 @@ export {
   Upload,
   blobOf,
   preview,
+  sumOf,
   take
 };
