@@ -25,6 +25,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/blob"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/terminal/shell"
@@ -227,11 +228,14 @@ func (c *core) setLoop() error {
 	st := c.options.Store
 	if st == nil {
 		st = memory.New(time.Now)
+		if c.options.Files == nil {
+			c.options.Files = &blob.Memory{}
+		}
 	}
 	logged := loggedModel{model.Wrapped{Model: c.model}, c.log, c.options.Debug}
 	asked := hookedModel{model.Wrapped{Model: logged}, c}
 	ring, wrong := decisions(c.options.DecisionKeys)
-	c.loop = loop.New(unit.Env{Store: st, Queue: silent{}, Model: asked, Decisions: ring,
+	c.loop = loop.New(unit.Env{Store: st, Files: c.options.Files, Queue: silent{}, Model: asked, Decisions: ring,
 		Fallbacks: c.options.FallbackModels, Models: c.options.Models, Tools: c.tools, Rules: rules,
 		Agents: registry.Set{c.name: c.definition}, LeasePeriod: leasePeriod,
 		LeaseMargin: leaseMargin, Log: c.log, Recorder: observe.Recorder{Tracer: c.tracer()}})

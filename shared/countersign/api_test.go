@@ -205,11 +205,11 @@ func (a *api) check(where string, t types.Type) {
 	walk(t)
 }
 
-// known reports whether the SDK's users know the package: it is the SDK's own, the store's port, the standard
+// known reports whether the SDK's users know the package: it is the SDK's own, a port of the store, the standard
 // library's, or one of two that they meet anyway.
 func known(path string) bool {
 	switch {
-	case slices.Contains(promised, path), path == module+"shared/store":
+	case slices.Contains(promised, path), path == module+"shared/store", path == module+"shared/store/blob":
 		return true
 	case path == "github.com/google/jsonschema-go/jsonschema", strings.HasPrefix(path, "go.opentelemetry.io/otel"):
 		return true

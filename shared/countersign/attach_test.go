@@ -7,10 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/countersign-run/countersign/shared/countersign"
 	"github.com/countersign-run/countersign/shared/engine/conversation"
 	"github.com/countersign-run/countersign/shared/store/attachment"
+	"github.com/countersign-run/countersign/shared/store/blob/folder"
+	"github.com/countersign-run/countersign/shared/store/memory"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
@@ -90,13 +93,50 @@ func TestAttachLarge(t *testing.T) {
 	}
 }
 
+// TestAttachUploaded sends a file that does not fit beside a run. Another agent on the same store and folder sends it
+// again. Without Options.Files, a program with its own store gets an error that names the option.
+func TestAttachUploaded(t *testing.T) {
+	large := png + strings.Repeat("\x00", 2*attachment.MaxBytes)
+	dir := t.TempDir()
+	m, objects := newScript(say("Read."), say("Still.")), folder.New(dir)
+	o := countersign.Options{Provider: m, Store: memory.New(time.Now), Files: objects}
+	s := newAgent(t, o).NewSession()
+	if _, err := s.Send(t.Context(), "What is it?", attach("a.txt", "small"), attach("b.png", large)); err != nil {
+		t.Fatal(err)
+	}
+	later, err := newAgent(t, o).Resume(t.Context(), s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := later.Send(t.Context(), "And now?"); err != nil {
+		t.Fatal(err)
+	}
+	requests := m.Requests()
+	for i, req := range requests {
+		for _, part := range []string{inline("text/plain", "small"), inline("image/png", large)} {
+			if !strings.Contains(asLines(req.Contents), part) {
+				t.Errorf("request %d lacks a file that begins with %.60s", i, part)
+			}
+		}
+	}
+	if kept, err := os.ReadDir(dir); err != nil || len(kept) != 1 || len(requests) != 2 {
+		t.Errorf("%v: %d objects after %d requests; want one after two", err, len(kept), len(requests))
+	}
+	o.Files = nil
+	_, err = newAgent(t, o).NewSession().Send(t.Context(), "What is it?", attach("b.png", large))
+	var e *countersign.Error
+	if !errors.As(err, &e) || e.Field != "files" || !strings.Contains(e.Message, "Options.Files") {
+		t.Errorf("without a place for large files: %v; want an error about Options.Files", err)
+	}
+}
+
 // TestAttachRefused has files that are refused with their names before a run begins.
 func TestAttachRefused(t *testing.T) {
 	many := make([]countersign.Attachment, attachment.MaxFiles+1)
 	for i := range many {
 		many[i] = attach("a", "a")
 	}
-	half := strings.Repeat("a", attachment.MaxBytes/2+1)
+	half := strings.Repeat("a", attachment.MaxUpload/2+1)
 	for name, c := range map[string]struct {
 		with files
 		says string
@@ -108,7 +148,7 @@ func TestAttachRefused(t *testing.T) {
 		"empty":         {files{attach("x.md", "")}, "x.md"},
 		"nameless":      {files{attach(" ", "a")}, "a file name is required"},
 		"too many":      {many, "17 files"},
-		"too large":     {files{attach("a", half), attach("b", half)}, "1572864"},
+		"too large":     {files{attach("a", half), attach("b", half)}, "20971520"},
 		"a folder":      {files{countersign.AttachFile(t.TempDir())}, "could not be read"},
 		"no such file":  {files{countersign.AttachFile("/nowhere/x.pdf")}, "x.pdf could not be read"},
 		"failed reader": {files{countersign.Attach("r", failing{})}, "r could not be read"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/policy"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/blob"
 )
 
 // Options configure an agent. The zero value is an agent without tools. It keeps its sessions in memory, and uses the
@@ -46,6 +47,10 @@ type Options struct {
 
 	// Store keeps the sessions. Nil keeps them in memory. [Agent.Close] does not close it.
 	Store store.Store
+
+	// Files keeps the bytes of attachments that have more than 1.5 MiB together, such as folder.New(dir) of package
+	// shared/store/blob/folder. Nil keeps them in memory if Store is nil too, and otherwise refuses such attachments.
+	Files blob.Store
 
 	// DecisionKeys sign each decision that permits something, so that write access to Store is not enough to approve:
 	// the signature is checked right before the effect. Each key is 32 random bytes; the first one signs, and the

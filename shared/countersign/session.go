@@ -143,7 +143,7 @@ func (s *Session) sending(ctx context.Context, prompt string, with []Attachment,
 	case !utf8.ValidString(prompt):
 		return nil, fault.Invalid("prompt", "the prompt is not UTF-8")
 	}
-	files, err := filesOf(with)
+	files, err := s.agent.filesOf(with)
 	if err != nil {
 		return nil, err
 	}
@@ -159,6 +159,9 @@ func (s *Session) sending(ctx context.Context, prompt string, with []Attachment,
 		return nil, err
 	}
 	m.begin = func(ctx context.Context, sink unit.Sink) (*run.View, error) {
+		if err := a.upload(ctx, in.Files); err != nil {
+			return nil, err
+		}
 		req.Sink = sink
 		return a.core.loop.Start(ctx, req, in)
 	}

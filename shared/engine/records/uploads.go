@@ -2,136 +2,26 @@ package records
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
-	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/engine/upload"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/store/blob"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// Upload stores a file of the user, for the prompts of later requests, and returns it. Equal bytes that the user has
-// uploaded already are not stored again; the name becomes the new one. It returns PolicyError too_many for a user with
-// too many files that no run has, and PolicyError not_bound if this deployment has no store of files.
-//
-// A new file takes six round trips: a read of the user's and the file's documents; the number of unused files; the
-// commit that has the object deleted if this process dies ([attachment.Upload]); the key service, if there is one; the
-// object; the commit of the file. A file that is there takes the first and the last one.
-func (r *Records) Upload(ctx context.Context, uid string, f attachment.File) (u attachment.Upload, err error) {
+// Upload stores a file of the user, for the prompts of later requests, and returns it ([upload.Uploads]).
+func (r *Records) Upload(ctx context.Context, uid string, f attachment.File) (attachment.Upload, error) {
 	if r.Files == nil {
-		return u, fault.New(fault.Policy, fault.CodeNotBound, "This deployment stores no uploaded files.")
+		return attachment.Upload{}, fault.New(fault.Policy, fault.CodeNotBound,
+			"This deployment stores no uploaded files.")
 	}
-	up := upload{r, attachment.NewUpload(uid, f, run.NewID(r.random()), r.now()), false}
-	for try := 0; ; try++ {
-		err = up.store(ctx, f.Data)
-		if !errors.Is(err, store.ErrConflict) || try == maxRaces {
-			return up.file, storeError(err)
-		}
-	}
-}
-
-func (r *Records) random() io.Reader {
-	if r.Random == nil {
-		return rand.Reader
-	}
-	return r.Random
-}
-
-// upload is an upload in progress.
-type upload struct {
-	*Records
-	file attachment.Upload
-	made bool // the object exists, and is waste until the commit
-}
-
-// store stores the file, unless another upload has stored it. It returns store.ErrConflict if another process has
-// changed the user or the file in the meantime.
-func (u *upload) store(ctx context.Context, data []byte) error {
-	docs, err := u.get(ctx, document.UserPath(u.file.UID), document.UploadPath(u.file.FileID))
-	if err != nil {
-		return err
-	}
-	checks, err := enabled(docs[0], u.file.UID)
-	if err != nil {
-		return err
-	}
-	if docs[1].Exists() {
-		return u.again(ctx, docs[1], checks)
-	}
-	if err := u.create(ctx, data); err != nil {
-		return err
-	}
-	w, err := u.file.Write(docs[1])
-	if err != nil {
-		return err
-	}
-	waste := store.Delete(document.WastePath(blob.ID(u.file.Object)), time.Time{})
-	_, err = u.Store.Commit(ctx, append(checks, waste, w)...)
-	return err
-}
-
-// enabled returns a check that the user does not change, so that a user who is deleted keeps no file, or the error for
-// a disabled user. A user without a document gets one, because only a document can be checked.
-func enabled(doc store.Doc, uid string) ([]store.Write, error) {
-	user := run.User{UID: uid}
-	if !doc.Exists() {
-		w, err := userWrite(uid, doc, user)
-		return []store.Write{w}, err
-	}
-	if err := document.Decode(doc, &user); err != nil {
-		return nil, err
-	}
-	return []store.Write{store.Check(doc.Path, doc.Version)}, user.CheckEnabled()
-}
-
-// again stores that the file which exists was uploaded again. The object of this upload, if there is one, stays waste.
-func (u *upload) again(ctx context.Context, doc store.Doc, checks []store.Write) error {
-	var old attachment.Upload
-	if err := document.Decode(doc, &old); err != nil {
-		return err
-	}
-	old.Name, old.Fresh, old.CreatedAt = u.file.Name, true, u.now()
-	w, err := old.Write(doc)
-	if err != nil {
-		return err
-	}
-	if _, err = u.Store.Commit(ctx, append(checks, w)...); err == nil {
-		u.file = old
-	}
-	return err
-}
-
-// create creates the object, which is waste until the file's document leads to it.
-func (u *upload) create(ctx context.Context, data []byte) error {
-	if u.made {
-		return nil
-	}
-	unused, err := u.Store.Query(ctx, document.UnusedUploadsOf(u.file.UID, attachment.MaxUnused))
-	if err != nil {
-		return err
-	}
-	if len(unused) >= attachment.MaxUnused {
-		return fault.New(fault.Policy, fault.CodeTooMany,
-			"You have %d uploaded files that no run has; the limit is %d. Attach them to a prompt, or wait: each is "+
-				"deleted %d hours after its upload.", len(unused), attachment.MaxUnused,
-			int(attachment.Unused.Hours()))
-	}
-	waste, err := attachment.Waste(u.file.Object, u.now().Add(attachment.Unfinished))
-	if err != nil {
-		return err
-	}
-	if _, err := u.Store.Commit(ctx, waste); err != nil {
-		return err
-	}
-	err = u.Files.Create(ctx, u.file.Object, data)
-	u.made = err == nil
-	return err
+	u, err := upload.Uploads{Store: r.Store, Files: r.Files, Now: r.now, Random: r.Random}.Add(ctx, uid, f)
+	return u, storeError(err)
 }
 
 // released returns the writes that delete the first n documents of a run's files, and that count the run down at its

@@ -1,5 +1,6 @@
-// Package blob is the port to the store of uploaded files, which are too large for documents. It has two backends: a
-// folder (blob/folder) and a bucket of Cloud Storage (blob/gcs). Package blobtest runs the same tests against both.
+// Package blob is the port to the store of uploaded files, which are too large for documents. It has three backends: a
+// folder (blob/folder), a bucket of Cloud Storage (blob/gcs) and [Memory]. Package blobtest runs the same tests against
+// all of them.
 //
 // Every object has a name of its own ([Name]), is written once and never replaced. So a deletion can never remove the
 // bytes of a later upload of the same content, and no backend needs more than "create" and "delete". Which object a

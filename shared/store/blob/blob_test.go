@@ -12,6 +12,10 @@ import (
 	"github.com/countersign-run/countersign/shared/store/blob/folder"
 )
 
+func TestMemory(t *testing.T) {
+	blobtest.Run(t, func(testing.TB) blob.Store { return &blob.Memory{} })
+}
+
 // TestSealed checks that the backend gets no readable bytes, and that an object opens only under its own name.
 func TestSealed(t *testing.T) {
 	key, err := tokenkey.Local(t.TempDir())
