@@ -235,7 +235,7 @@ type Config struct {
 	// scope gmail.readonly, which allows reading all mail. `scripts/dev` turns it on
 	GmailSearch bool
 	// GMAIL_MODIFY: whether agents can have `gmail_modify`. Its first use asks the user for the scope gmail.modify,
-	// which allows reading and changing all mail
+	// which allows reading and changing all mail. `scripts/dev` turns it on
 	GmailModify bool
 	// TOKEN_KEY: the key that encrypts refresh tokens, the secrets of hosts and uploaded files; the default is a key in
 	// DATA_DIR, except on Cloud Run

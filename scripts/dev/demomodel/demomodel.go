@@ -27,10 +27,10 @@ type rulebook struct {
 }
 
 var everything = rulebook{
-	tasks:    slices.Concat(terminalRules, pageRules),
+	tasks: slices.Concat(terminalRules, pageRules),
 	requests: slices.Concat(namedToolRules, enclosingRules, mailRules, calendarRules, findRules, lookRules,
 		wordedToolRules),
-	talk:     talkRules,
+	talk: talkRules,
 }
 
 // pace is the pause before each word of a streamed answer, so that the stream is visible.

@@ -17,7 +17,7 @@ const (
 		"attachment|attachments} "
 	alongside = " [with] [(the|this|that|my)] [attached] " +
 		"(file|files|attachment|attachments|pdf|picture|photo) [attached] "
-	sending   = " (send|email|e-mail|mail) "
+	sending = " (send|email|e-mail|mail) "
 )
 
 // enclosingRules are tried before the other rules for mails.

@@ -13,11 +13,12 @@ import (
 var exampleAgents embed.FS
 
 // These are the files of the example agents: those that call the example shop's actions, one of which answers on the
-// shop's page, and the one that reads the web.
+// shop's page, the one that reads the web, and the one for everyday work.
 const (
-	pageAgent    = "shop.agent.yaml"
-	supportAgent = "shop-support.agent.yaml"
-	readerAgent  = "reader.agent.yaml"
+	pageAgent      = "shop.agent.yaml"
+	supportAgent   = "shop-support.agent.yaml"
+	readerAgent    = "reader.agent.yaml"
+	secretaryAgent = "secretary.agent.yaml"
 )
 
 // agents writes the files of the example agents into a folder, from which they are read like an operator's files. It
@@ -39,8 +40,8 @@ func (s *server) agents(dir string) error {
 	return err
 }
 
-// examples returns the files of the example agents. The shop's agents are included if the shop's actions are, and the
-// reader if the web is on.
+// examples returns the files of the example agents. The shop's agents are included if the shop's actions are, the reader
+// if the web is on, and the secretary if all of its tools are there.
 func (s *server) examples() (files []string) {
 	entries, err := exampleAgents.ReadDir("agents")
 	if err != nil {
@@ -56,10 +57,20 @@ func (s *server) examples() (files []string) {
 			if !s.reads() {
 				continue
 			}
+		case secretaryAgent:
+			if !s.everyday() {
+				continue
+			}
 		}
 		files = append(files, e.Name())
 	}
 	return files
+}
+
+// everyday reports whether the settings leave all tools for mail, for the calendar and for notes.
+func (s *server) everyday() bool {
+	return s.env.get("GMAIL_SEARCH") == "on" && s.env.get("GMAIL_MODIFY") == "on" &&
+		s.env.get("GMAIL_SEND_MODE") != "direct" && s.env.get("MEMORY") != "off"
 }
 
 // agentsPart describes the agents of files, for the greeting.

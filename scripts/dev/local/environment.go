@@ -83,6 +83,7 @@ func (e *environment) localParts(base string) {
 		e.local["GOOGLE_OAUTH_AUTH_URL"], e.local["GOOGLE_OAUTH_TOKEN_URL"] = base+consentPath, base+redeemPath
 		e.fill("GMAIL_API_ENDPOINT", base+"/dev/google/")
 		e.fill("GMAIL_SEARCH", "on")
+		e.fill("GMAIL_MODIFY", "on")
 		e.fill("CALENDAR_API_ENDPOINT", base+"/dev/google/calendar/v3/")
 	}
 	if e.localGitHub() {

@@ -79,8 +79,8 @@ func (p *people) has(email string) bool {
 // localScopes are the scopes of the tools. The scope for reading mail also allows a check after a crash of whether a
 // mail was sent.
 var localScopes = []string{"https://www.googleapis.com/auth/gmail.compose",
-	"https://www.googleapis.com/auth/gmail.send",
-	"https://www.googleapis.com/auth/gmail.readonly", "https://www.googleapis.com/auth/calendar.events",
+	"https://www.googleapis.com/auth/gmail.send", "https://www.googleapis.com/auth/gmail.readonly",
+	"https://www.googleapis.com/auth/gmail.modify", "https://www.googleapis.com/auth/calendar.events",
 	"https://www.googleapis.com/auth/calendar.events.freebusy"}
 
 // The names of local users, without those that a token cannot have (shared/accounts/auth).
