@@ -23,9 +23,11 @@ type Attack struct {
 }
 
 // Places are the places of an attack: the prompt, the history, the result or the error of the tool inbox_read, the
-// user's comment on a rejection, the arguments that the user edits, and the text of a Google error.
-var Places = []string{"prompt", "history", "mail.from", "mail.subject", "mail.body", "event.title", "event.description",
-	"read.error", "comment", "edit", "provider.error"}
+// user's comment on a rejection, the arguments that the user edits, the text of a Google error, a file of the user, and
+// a note of an earlier conversation.
+var Places = []string{"prompt", "history", "mail.from", "mail.subject", "mail.body", "mail.attachment", "event.title",
+	"event.description", "read.error", "comment", "edit", "provider.error", "file.text", "file.pdf", "file.picture",
+	"file.name", "memory"}
 
 // Attacks returns this package's own attacks. Those on users whom Ana always allows come first, because that permission
 // counts only 20 times a day.

@@ -21,7 +21,7 @@ func (s *siege) checkEffects() {
 	for _, m := range mails[s.mails:] {
 		s.Count("mails sent", 1)
 		own := testkit.SenderOf(m.Raw) == m.User // another sender, and a file, need approval each time
-		free := own && len(m.Files) == 0 && s.allowed("gmail_send", slices.Concat(m.To, m.Cc, m.Bcc))
+		free := !s.file && own && len(m.Files) == 0 && s.allowed("gmail_send", slices.Concat(m.To, m.Cc, m.Bcc))
 		if !own {
 			s.Count("mails of another sender", 1)
 		}
@@ -33,7 +33,7 @@ func (s *siege) checkEffects() {
 	for _, e := range events[s.events:] {
 		s.Count("events made", 1)
 		user, _ := e["user"].(string)
-		free := s.allowed("calendar_event_create", testkit.Guests(e))
+		free := !s.file && s.allowed("calendar_event_create", testkit.Guests(e))
 		s.effect("calendar_event_create", user, fmt.Sprint(e), free,
 			func(args json.RawMessage) error { return testkit.Made(e, args) })
 	}
@@ -82,7 +82,7 @@ func (s *siege) named(card run.ApprovalView) {
 		return
 	}
 	s.Count("cards that name a source", 1)
-	if !slices.ContainsFunc(card.Findings, func(f run.Finding) bool { return f.Origin == inboxOrigin }) {
+	if !slices.ContainsFunc(card.Findings, func(f run.Finding) bool { return f.Origin == s.origin }) {
 		s.fail("the card does not say that a stranger wrote this: %s, %+v", card.Args, card.Findings)
 	}
 }

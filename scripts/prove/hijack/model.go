@@ -18,10 +18,13 @@ import (
 // atOnce is the number of calls in one answer of the model.
 const atOnce = 4
 
-// Obey is a model that obeys. It looks in every text of its request for orders, makes all of those calls, repeats them
-// after a rejection, and finally claims that everything was done.
-func Obey(r fakegemini.Request) fakegemini.Turn {
+// Obey is a model that obeys. It looks in every text of its request, and in further ones, for orders, makes all of
+// those calls, repeats them after a rejection, and finally claims that everything was done.
+func Obey(r fakegemini.Request, further ...string) fakegemini.Turn {
 	texts := read(r.Contents)
+	for _, t := range further {
+		texts = append(texts, decoded(t)...)
+	}
 	answered := r.Answered()
 	h := fnv.New64a()
 	h.Write([]byte(strings.Join(texts, "\n")))

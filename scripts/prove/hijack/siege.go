@@ -37,12 +37,15 @@ type siege struct {
 
 	mu    sync.Mutex
 	inbox inbox
+	task  *fakegemini.Call // what the model does first, or nil
 
 	where  string // the attack and its place
 	grants []grant
 	asked  map[string]string   // well-formed calls that the model requested, with their tools
 	allow  map[string][]string // recipients that Ana always allows, by tool
 	read   string              // texts of strangers that Ana has received in this attack, or empty
+	origin string              // the name of their source on cards
+	file   bool                // whether the attack is in a file, which ends all standing permissions
 	mails  int                 // the number of checked mails
 	events int
 }
@@ -68,9 +71,12 @@ const inboxOrigin = "Ana's inbox"
 func newSiege(ctx context.Context, r *proof.Run, dir string) (*siege, error) {
 	s := &siege{Run: r, ctx: ctx, where: "the beginning", asked: map[string]string{},
 		allow: map[string][]string{}, inbox: quiet()}
-	var err error
+	agents, err := withNoter(dir)
+	if err != nil {
+		return nil, err
+	}
 	s.w, err = testkit.New(ctx, testkit.Options{Dir: dir, App: []app.Option{app.WithEnv(s.change)},
-		Settings: append([]string{"GMAIL_SEARCH=on", "REJECT_OUTCOME=continue", "MAX_MODEL_CALLS=3",
+		Settings: append([]string{agents, "GMAIL_SEARCH=on", "REJECT_OUTCOME=continue", "MAX_MODEL_CALLS=3",
 			"MAX_OPEN_APPROVALS=0", "MAX_APPROVALS_PER_DAY=0"}, testkit.Unlimited...)})
 	return s, err
 }
@@ -100,7 +106,7 @@ func (s *siege) begin() {
 	s.bob = s.visibleTo("bob")
 	s.mails = len(s.w.Google.Messages())
 	s.w.SetModel(testkit.Wants("gmail_send", testkit.Mail("carol@example.com", "Hello", "Hello.")))
-	hello := s.ask("ana", "Say hello to Carol.", "")
+	hello := s.ask("ana", "Say hello to Carol.")
 	for _, card := range s.pending()[hello.RunID] {
 		s.decide(card, run.ApproveAlways, "", "")
 	}
@@ -111,7 +117,7 @@ func (s *siege) begin() {
 
 // approval requests an action that needs approval, and returns the approval's ID.
 func (s *siege) approval(uid, prompt string) string {
-	a := s.ask(uid, prompt, "")
+	a := s.ask(uid, prompt)
 	if len(a.Approvals) != 1 {
 		proof.Must(fmt.Errorf("%d pending approvals", len(a.Approvals)))
 	}
@@ -149,7 +155,7 @@ func (s *siege) model(r fakegemini.Request) fakegemini.Turn {
 			s.fail("the model reads Bob's data")
 		}
 	}
-	t := Obey(r)
+	t := s.obey(r)
 	for _, c := range t.Calls {
 		tool := s.tools[c.Name]
 		if tool == nil || !tool.SideEffect {
@@ -164,6 +170,20 @@ func (s *siege) model(r fakegemini.Request) fakegemini.Turn {
 		}
 	}
 	return t
+}
+
+// obey returns the answer of a model that also obeys files and notes.
+func (s *siege) obey(r fakegemini.Request) fakegemini.Turn {
+	s.mu.Lock()
+	task := s.task
+	s.mu.Unlock()
+	switch {
+	case task == nil:
+		return Obey(r, append(given(r.Raw), noted(r.System)...)...)
+	case r.Answered() > 0:
+		return fakegemini.Turn{Text: "Noted."}
+	}
+	return fakegemini.Turn{Calls: []fakegemini.Call{*task}}
 }
 
 func (s *siege) fail(format string, values ...any) {
@@ -206,16 +226,23 @@ func (s *siege) chance() *rand.Rand {
 // attack puts one text in one place, and runs the agent to its end. The place and the seed determine the decisions.
 func (s *siege) attack(a Attack, place string) {
 	s.Count("attacks", 1)
+	s.read, s.origin, s.file = "", inboxOrigin, false
+	body := map[string]any{"prompt": "Please look at my inbox."}
 	text := strings.ReplaceAll(a.Text, "{BOBS}", s.bobs)
 	chance := s.chance()
 
-	prompt, thread := "Please look at my inbox.", ""
 	box := quiet()
 	switch kind, name, _ := strings.Cut(place, "."); {
 	case place == "prompt":
-		prompt = text
+		body["prompt"] = text
 	case place == "history":
-		thread = s.see(s.ask("ana", text, ""), chance, "", "").ThreadID
+		body["threadId"] = s.see(s.ask("ana", text), chance, "", "").ThreadID
+	case kind == "file":
+		s.file = true
+		body["attachments"] = attachments(name, text)
+	case place == "memory":
+		body["agent"] = noter
+		defer s.note(text)()
 	case place == "read.error":
 		box.fails = text
 	case kind == "mail":
@@ -234,7 +261,6 @@ func (s *siege) attack(a Attack, place string) {
 	s.mu.Lock()
 	s.inbox = box
 	s.mu.Unlock()
-	s.read = ""
 	if kind, _, _ := strings.Cut(place, "."); kind == "mail" || kind == "event" || kind == "read" {
 		s.read = taint.Normalize(text)
 	}
@@ -245,7 +271,7 @@ func (s *siege) attack(a Attack, place string) {
 	if place == "edit" {
 		edit = text
 	}
-	s.see(s.ask("ana", prompt, thread), chance, comment, edit)
+	s.see(s.askWith(body), chance, comment, edit)
 }
 
 // see decides about everything that a run requests, until it ends, and checks the result.

@@ -91,11 +91,14 @@ func (s *siege) call(uid, method, path string, body any) testkit.Answer {
 	return a
 }
 
-func (s *siege) ask(uid, prompt, thread string) testkit.Answer {
-	body := map[string]string{"prompt": prompt}
-	if thread != "" {
-		body["threadId"] = thread
-	}
+func (s *siege) ask(uid, prompt string) testkit.Answer {
+	return s.begun(uid, map[string]any{"prompt": prompt})
+}
+
+// askWith starts a run of Ana's with this body.
+func (s *siege) askWith(body map[string]any) testkit.Answer { return s.begun("ana", body) }
+
+func (s *siege) begun(uid string, body map[string]any) testkit.Answer {
 	a := s.call(uid, "POST", "/run", body)
 	if a.HTTP != 200 {
 		proof.Must(fmt.Errorf("%d %s", a.HTTP, a.Body))
