@@ -139,8 +139,8 @@ func callsOf(lines []string, calls string) (found map[string][]string, last stri
 		}
 		m := call.FindStringSubmatch(text)
 		i, err := strconv.Atoi(last)
-		if m == nil || err != nil || !acts(lines[i], m[1], m[2], m[3]) {
-			continue
+		if m == nil || err != nil || strings.HasPrefix(m[2], "syscall_") || !acts(lines[i], m[1], m[2], m[3]) {
+			continue // strace gives no other name to a call of a process that has just ended
 		}
 		if some := found[lines[i]]; len(some) < 3 {
 			found[lines[i]] = append(some, strings.TrimSpace(text))
@@ -157,7 +157,8 @@ func acts(line, pid, name, args string) bool {
 	switch name {
 	case "open", "openat", "openat2":
 		return opensToWrite.MatchString(args) && !opensNothing.MatchString(args) &&
-			!(strings.Contains(args, `"/dev/tty", O_RDONLY`) && asksForWidth.MatchString(line))
+			!(strings.Contains(args, `"/dev/tty", O_RDONLY`) && asksForWidth.MatchString(line)) &&
+			!(strings.Contains(args, `"/read/`) && wantsTerminal.MatchString(line))
 	case "connect":
 		return !(strings.Contains(args, "AF_UNIX") && (asksForNames.MatchString(args) || asksDaemon(line, args)))
 	case "bind":
@@ -166,9 +167,9 @@ func acts(line, pid, name, args string) bool {
 		return sendsTo.MatchString(args) || changesByNetlink.MatchString(args)
 	case "kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo":
 		m := signal.FindStringSubmatch(args)
-		return m != nil && m[1] != pid && !strings.Contains(args, ", 0)") && !strings.Contains(args, "SIGURG") // Go's
+		return m != nil && m[1] != pid && m[2] != pid && !strings.Contains(args, ", 0)") && !strings.Contains(args, "SIGURG") // Go's
 	case "nanosleep", "clock_nanosleep":
-		return sleeps.MatchString(args)
+		return sleeps.MatchString(args) && !counted.MatchString(line)
 	}
 	return true
 }
@@ -186,6 +187,12 @@ var (
 
 	// asksForWidth matches programs that open the terminal to ask how wide it is.
 	asksForWidth = regexp.MustCompile(`\b(?:apropos|whatis|man) `)
+
+	// wantsTerminal matches programs that read their input only if that is no terminal, as it is on a host.
+	wantsTerminal = regexp.MustCompile(`^git shortlog\b`)
+
+	// counted matches programs that wait between as many measurements as the line says.
+	counted = regexp.MustCompile(`\bvmstat [0-9]+ [0-9]+`)
 
 	// asksForNames matches the sockets at which the C library asks for users and groups before it reads the files.
 	asksForNames = regexp.MustCompile(`"/(?:var/)?run/(?:nscd/socket|systemd/userdb/[^"]*)"`)
