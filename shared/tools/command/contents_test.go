@@ -1,9 +1,15 @@
-package command
+package command_test
 
-import "testing"
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/countersign-run/countersign/shared/tools/command"
+)
 
 // TestContentsShown: a file that a command prints, and what a later one would write in its place.
 func TestContentsShown(t *testing.T) {
+	run := command.New(command.Options{})[command.Run]
 	for name, c := range map[string]struct {
 		reads, writes string
 		cut, same     bool // same: the write is of a file that was shown
@@ -16,11 +22,24 @@ func TestContentsShown(t *testing.T) {
 		"another file":      {"cat a.txt", "echo x > b.txt", true, false},
 		"what it computes":  {"cat a.txt", "sort b.txt > a.txt", true, false},
 	} {
-		shown := shows(Args{Command: c.reads}, Result{Cwd: "/home/u", Truncated: c.cut})
-		written := replaces(Args{Command: c.writes})
+		shown := run.Shows(marshal(t, command.Args{Command: c.reads}),
+			marshal(t, command.Result{Cwd: "/home/u", Truncated: c.cut}))
+		written, err := run.Replaces(marshal(t, command.Args{Command: c.writes}))
+		if err != nil {
+			t.Fatal(err)
+		}
 		same := len(shown) == 1 && len(written) == 1 && shown[0].Is(written[0])
 		if same != c.same || len(shown) != 1 || (shown[0].Lost != "") != c.cut {
 			t.Errorf("%s: it shows %+v and writes %+v", name, shown, written)
 		}
 	}
+}
+
+func marshal(t *testing.T, v any) json.RawMessage {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
