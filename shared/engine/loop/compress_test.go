@@ -245,6 +245,7 @@ func (m *summing) Generate(_ context.Context, req model.Request, _ func(string))
 // TestCompressKilledAtEveryCommit kills the process before and after each commit of conversations that are compressed.
 // The model's last request is the same as without a kill.
 func TestCompressKilledAtEveryCommit(t *testing.T) {
+	realpart.Unraced(t)
 	realpart.Long(t, "it kills a run at each of its commits")
 	uncut, commits := compressedAfter(t, newEnv(t), 0, false)
 	if !strings.Contains(joined(uncut), "A summary of") || commits < 20 {

@@ -363,7 +363,7 @@ func TestFollowUnreachableHost(t *testing.T) {
 func TestFollowRandomHistories(t *testing.T) {
 	realpart.Long(t, "it follows three hundred commands through what chance does")
 	ended := map[run.ActionStatus]int{}
-	for seed := range int64(300) {
+	for seed := range realpart.TrialsUnraced[int64](100, 300) {
 		inTime(t, 2*time.Minute, func(t *testing.T, h *host) {
 			random := rand.New(rand.NewSource(seed))
 			v, stopped, away := h.approved(t), false, false
