@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
+	"github.com/countersign-run/countersign/shared/testkit/realpart"
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
@@ -304,6 +305,7 @@ func TestMailFileApproval(t *testing.T) {
 
 // TestMailFileLarge sends an uploaded file that is larger than a prompt may bring.
 func TestMailFileLarge(t *testing.T) {
+	realpart.Unraced(t)
 	onFileStores(t, func(t *testing.T, w *filed) {
 		data := append([]byte("%PDF-1.7\n"), bytes.Repeat([]byte{0, 1, 0xff, '\n'}, 1<<20)...)
 		u := w.upload(t, "ana", "large.pdf", data)
