@@ -29,7 +29,7 @@ type fields struct {
 
 	URL       text    `json:"url"`
 	HTTPURL   text    `json:"httpUrl"`
-	ServerURL text    `json:"serverUrl"`
+	ServerURL text    `json:"serverUrl,case:ignore"` // also serverURL, server_url
 	URI       text    `json:"uri"`
 	Endpoint  text    `json:"endpoint"`
 	BaseURL   text    `json:"baseUrl"`

@@ -112,6 +112,7 @@ func TestClientsForms(t *testing.T) {
 			"Bearer ${env:MY_PAT}"},"disabledTools":["drop"]}}}`, with(bearer, func(s *mcpfile.Server) {
 			s.Deny = []string{"drop"}
 		})},
+		"Antigravity": {`{"mcpServers":{"a":{"serverURL":"https://mcp.example.com/mcp","disabled":false}}}`, at(url)},
 		"Cline": {`{"mcpServers":{"a":{"type":"streamableHttp","url":"https://mcp.example.com/mcp","disabled":false,
 			"autoApprove":["drop"],"timeout":60}}}`, at(url)},
 		"Roo Code": {`{"mcpServers":{"a":{"type":"streamable-http","url":"https://mcp.example.com/mcp",
