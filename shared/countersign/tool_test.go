@@ -10,6 +10,7 @@ import (
 	"math"
 	"math/big"
 	"net/netip"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -309,6 +310,28 @@ func TestContinueInOwnTool(t *testing.T) {
 	if err != nil || res.Text != "So." || !strings.Contains(heard(m), "went on") {
 		t.Errorf("%v %+v, the model reads %s", err, res, heard(m))
 	}
+}
+
+// TestURLArgument checks that New refuses a tool whose arguments have a url.URL, and names the field and the solution.
+// Results, and fields that JSON does not have, can have one.
+func TestURLArgument(t *testing.T) {
+	type page struct {
+		Links []*url.URL `json:"links"`
+	}
+	type kept struct {
+		Page string   `json:"page"`
+		URL  *url.URL `json:"-"`
+	}
+	get := countersign.DefineTool(countersign.ToolConfig{Name: "get", Description: "Gets."},
+		func(context.Context, *countersign.SessionContext, page) (string, error) { return "", nil })
+	_, err := countersign.New(countersign.Options{Provider: newScript(), Tools: []*countersign.Tool{get}})
+	if want := "Links has the type url.URL"; err == nil || !strings.Contains(err.Error(), want) ||
+		!strings.Contains(err.Error(), "use a string") {
+		t.Errorf("New: %v, want %s", err, want)
+	}
+	keep := countersign.DefineTool(countersign.ToolConfig{Name: "keep", Description: "Keeps."},
+		func(context.Context, *countersign.SessionContext, kept) (url.URL, error) { return url.URL{}, nil })
+	newAgent(t, countersign.Options{Provider: newScript(), Tools: []*countersign.Tool{keep}})
 }
 
 // TestNumbersAndPointers calls a tool whose arguments and result have numbers as they are written, numbers in texts,

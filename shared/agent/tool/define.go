@@ -172,7 +172,7 @@ func Make[In, Out any](d Def[In, Out]) (*Tool, error) {
 func define[In, Out any](d Def[In, Out]) (*Tool, error) {
 	in, errIn := schemaOf(reflect.TypeFor[In](), d.Refine)
 	out, errOut := schemaOf(reflect.TypeFor[Out](), nil)
-	if err := errors.Join(errIn, errOut); err != nil {
+	if err := errors.Join(errIn, errOut, addressOf(reflect.TypeFor[In](), "In", map[reflect.Type]bool{})); err != nil {
 		return nil, fmt.Errorf("%q: %w", d.Name, err)
 	}
 	t := &Tool{Spec: d.spec(), has: d.parts(), schema: in, functions: &typed[In, Out]{&d, in, out}, place: d.Place,

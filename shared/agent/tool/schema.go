@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -148,6 +149,30 @@ func embeds(t reflect.Type, seen map[reflect.Type]bool) error {
 				"such as At %s", t, f.Type, f.Type)
 		}
 		if err := embeds(f.Type, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addressOf refuses arguments that contain a url.URL. In JSON it is an object of eleven required parts, which no model
+// writes. at names the value of type t.
+func addressOf(t reflect.Type, at string, seen map[reflect.Type]bool) error {
+	for slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map}, t.Kind()) {
+		t = t.Elem()
+	}
+	if t == reflect.TypeFor[url.URL]() {
+		return fmt.Errorf("%s has the type url.URL, whose JSON is an object of its parts; use a string and url.Parse", at)
+	}
+	if t.Kind() != reflect.Struct || seen[t] {
+		return nil
+	}
+	seen[t] = true
+	for f := range t.Fields() {
+		if !f.IsExported() || f.Tag.Get("json") == "-" {
+			continue
+		}
+		if err := addressOf(f.Type, f.Name, seen); err != nil {
 			return err
 		}
 	}
