@@ -56,31 +56,43 @@ type recorder struct {
 	runs map[string]string
 }
 
-// recordEarlier lets the earlier release bring a run into each state, kills it, and writes earlierFile.
-func recordEarlier(t *testing.T) {
+// newRecorder makes a recorder whose processes have a clock that is far ahead.
+func newRecorder(t *testing.T) (w *recorder, now func() time.Time) {
 	ahead := time.Until(time.Date(2090, 1, 2, 9, 0, 0, 0, time.UTC)).Truncate(time.Second)
-	now := func() time.Time { return time.Now().Add(ahead) }
+	now = func() time.Time { return time.Now().Add(ahead) }
 	c := cloudOfBoth(t, now)
-	w := &recorder{releases: &releases{t: t, cloud: c, settings: c.Settings()}, runs: map[string]string{}}
+	w = &recorder{releases: &releases{t: t, cloud: c, settings: c.Settings()}, runs: map[string]string{}}
 	w.settings["DATA_DIR"], w.settings["AHEAD"] = t.TempDir(), ahead.String()
 	for _, s := range settingsOfBoth(c) {
 		name, value, _ := strings.Cut(s, "=")
 		w.settings[name] = value
 	}
+	return w, now
+}
+
+// recordEarlier lets the earlier release bring a run into each state, kills it, and writes earlierFile.
+func recordEarlier(t *testing.T) {
+	w, now := newRecorder(t)
 	w.p = w.start(built)
 	w.leaves(now())
-	e := earlier{Release: *earlierCommit, At: now(), Runs: w.runs, Keys: map[string]string{}}
-	for _, name := range []string{tokenkey.File, decision.File} {
-		text, err := os.ReadFile(filepath.Join(w.settings["DATA_DIR"], name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.Keys[name] = string(text)
-	}
+	e := w.record(now())
 	e.Docs = w.documents()
 	if err := os.WriteFile(earlierFile, inLines(e), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// record returns the record without its documents.
+func (w *recorder) record(at time.Time) earlier {
+	e := earlier{Release: *earlierCommit, At: at, Runs: w.runs, Keys: map[string]string{}}
+	for _, name := range []string{tokenkey.File, decision.File} {
+		text, err := os.ReadFile(filepath.Join(w.settings["DATA_DIR"], name))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		e.Keys[name] = string(text)
+	}
+	return e
 }
 
 // leaves brings a run into each state, and kills the process.

@@ -25,10 +25,11 @@ const earlierFile = "testdata/earlier.json"
 
 // earlier is the store of an earlier release. All runs are ana's.
 type earlier struct {
-	Release string            // the commit
-	At      time.Time         // when the process was killed; its clock was far ahead, so that no card ever expires
-	Keys    map[string]string // the files with keys
-	Runs    map[string]string // IDs of runs, by their state
+	Release string              // the commit
+	At      time.Time           // when the process was killed; its clock was far ahead, so that no card ever expires
+	Keys    map[string]string   // the files with keys
+	Runs    map[string]string   // IDs of runs, by their state
+	Read    map[string][]string `json:",omitempty"` // what the earlier release has read; see TestReleaseBefore
 	Docs    []stored
 }
 
@@ -101,7 +102,9 @@ func continues(t *testing.T, e earlier, settings ...string) (w *proved, unknown 
 		}
 	})
 	w.store(e.Docs)
-	unknown = w.unknownEvent(e.Runs["unreadable"])
+	if id := e.Runs["unreadable"]; id != "" {
+		unknown = w.unknownEvent(id)
+	}
 	forward(ahead)
 	return w, unknown
 }

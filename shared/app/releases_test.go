@@ -3,6 +3,7 @@ package app_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,7 +50,9 @@ func serveRelease() {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	must(err)
 	settings["PUBLIC_URL"] = "http://" + ln.Addr().String()
-	var opts []app.Option
+	ahead, err := time.ParseDuration(cmp.Or(settings["AHEAD"], "0s"))
+	must(err)
+	opts := []app.Option{app.WithClock(func() time.Time { return time.Now().Add(ahead) })}
 	switch release(settings["RELEASE_KIND"]) {
 	case later:
 		opts = append(opts, app.WithEnv(func(l *unit.Env) {
