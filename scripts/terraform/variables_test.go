@@ -45,9 +45,10 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestUndeclared adds values to a variable file that the root does not declare. Terraform accepts all of them.
+// TestUndeclared adds values to a variable file that the root does not declare. Terraform itself accepts all of them.
 func TestUndeclared(t *testing.T) {
 	w := open(t)
+	refusesUndeclared(t, w)
 	if err := w.undeclared(t.Context(), "dev"); err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +71,9 @@ func TestUndeclared(t *testing.T) {
 	}
 }
 
-// TestUndeclaredIsRefused plans only the validation of the root's variable files, which is fast.
-func TestUndeclaredIsRefused(t *testing.T) {
-	w := open(t)
+// refusesUndeclared plans only the validation of the root's variable files, which is fast.
+func refusesUndeclared(t *testing.T, w *workspace) {
+	t.Helper()
 	main := contents(t, filepath.Join(w.dir, root, "main.tf"))
 	text := regexp.MustCompile(`(?s)^.*?(terraform \{\n.*?\n\}\n)`).FindStringSubmatch(main)[1]
 	text = regexp.MustCompile(`(?m)^  backend .*$`).ReplaceAllString(text, "")
