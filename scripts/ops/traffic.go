@@ -97,7 +97,9 @@ func (p *trafficPlan) move() string {
 }
 
 func (p *trafficPlan) back() string {
-	return fmt.Sprintf(`awk '{ line[NR] = $0 } END { for (i = NR; i > 0; i--) print line[i] }' %s |
+	return fmt.Sprintf(`file=%s
+if [ ! -s "$file" ]; then echo "$file has no revisions: run traffic hold before a deployment" >&2; exit 1; fi
+awk '{ line[NR] = $0 } END { for (i = NR; i > 0; i--) print line[i] }' "$file" |
 while read -r service revision; do
 	services update-traffic "$service" --to-revisions="$revision=100"
 done

@@ -95,6 +95,9 @@ func TestTraffic(t *testing.T) {
 		}
 		return out
 	}
+	if _, out, err := c.runs("back"); err == nil || !strings.Contains(out, "held.txt has no revisions") {
+		t.Errorf("back without hold: %v, %s; want an error", err, out)
+	}
 	same([]string{"hold"}, want("--to-revisions=SERVICE-00001-old=100", 1, 2, 3))
 	if _, out, err := c.runs("hold"); err == nil || !strings.Contains(out, "held.txt exists") {
 		t.Errorf("held again: %v, %s; want an error", err, out)
