@@ -20,8 +20,8 @@ variable "environment" {
   type        = string
   description = "The name of the environment: dev, stage or prod."
   validation {
-    condition     = try(jsondecode(file("${path.root}/.terraform/terraform.tfstate")).backend.config.prefix == "agent/${var.environment}", true)
-    error_message = "environment is ${var.environment}, but terraform init selected the state of another one. Run: terraform init -reconfigure -backend-config=bucket=PROJECT-tfstate -backend-config=prefix=agent/${var.environment}"
+    condition     = anytrue([for p in ["agent", var.prefix] : try(jsondecode(file("${path.root}/.terraform/terraform.tfstate")).backend.config.prefix == "${p}/${var.environment}", true)])
+    error_message = "environment is ${var.environment}, but terraform init selected the state of another one. Run: terraform init -reconfigure -backend-config=bucket=PROJECT-tfstate -backend-config=prefix=${var.prefix}/${var.environment}"
   }
   # Terraform itself only warns about a value that no variable declares, such as one with a misspelt name.
   validation {

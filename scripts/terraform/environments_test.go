@@ -67,21 +67,60 @@ func protected(t *testing.T, p plan) bool {
 	return false
 }
 
-// TestState checks that a plan with another environment's state fails. terraform init writes the file that selects it.
+// TestState checks that a plan with the state of another environment or another prefix fails. terraform init writes the
+// file that selects the state. Only the validation is planned, which is fast.
 func TestState(t *testing.T) {
 	w := open(t)
-	if err := w.init(t.Context(), root); err != nil {
+	dir := w.onlyEnvironment(t, map[string]string{"tests/plan.tftest.hcl": "run \"plan\" {\n  command = plan\n}\n"})
+	if err := w.init(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(w.dir, root, ".terraform", "terraform.tfstate")
-	for prefix, refused := range map[string]bool{`"agent/dev"`: false, `"agent/prod"`: true, `null`: true} {
-		text := `{"version": 3, "backend": {"type": "gcs", "config": {"prefix": ` + prefix + `}}}`
+	if err := os.MkdirAll(filepath.Join(w.dir, dir, ".terraform"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(w.dir, dir, ".terraform", "terraform.tfstate")
+	for _, c := range []struct {
+		prefix, state string
+		refused       bool
+	}{
+		{"agent", `"agent/dev"`, false}, {"agent", `"agent/prod"`, true}, {"agent", `null`, true},
+		{"agent", `"second/dev"`, true}, {"second", `"second/dev"`, false}, {"second", `"second/prod"`, true},
+		{"second", `"agent/dev"`, false}, // as the page said before, whatever the prefix
+	} {
+		text := `{"version": 3, "backend": {"type": "gcs", "config": {"prefix": ` + c.state + `}}}`
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := w.test(t.Context(), root, w.variableFiles("dev")...)
-		if got := err != nil && strings.Contains(err.Error(), "-backend-config=prefix=agent/dev"); got != refused {
-			t.Errorf("dev with the state %s is refused: %t, want %t: %v", prefix, got, refused, err)
+		_, err := w.test(t.Context(), dir, "-var=environment=dev", "-var=prefix="+c.prefix)
+		want := "-backend-config=prefix=" + c.prefix + "/dev"
+		if got := err != nil && strings.Contains(err.Error(), want); got != c.refused || (err != nil) != c.refused {
+			t.Errorf("dev of %s with the state %s is refused: %t, want %t: %v", c.prefix, c.state, got, c.refused, err)
 		}
 	}
+}
+
+// onlyEnvironment makes a directory with the root's variables environment and prefix, and with more files.
+func (w *workspace) onlyEnvironment(t *testing.T, files map[string]string) (name string) {
+	t.Helper()
+	dir, err := os.MkdirTemp(w.dir, "environment-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	main := contents(t, filepath.Join(w.dir, root, "main.tf"))
+	all := contents(t, filepath.Join(w.dir, root, "variables.tf"))
+	part := func(text, begin string) string {
+		return regexp.MustCompile(`(?ms)^` + begin + ` \{$.*?^\}\n`).FindString(text)
+	}
+	files["main.tf"] = regexp.MustCompile(`(?m)^  backend .*$`).ReplaceAllString(part(main, "terraform"), "") +
+		part(main, `variable "environment"`) + part(main, "locals") + part(all, `variable "prefix"`)
+	for file, text := range files {
+		path := filepath.Join(dir, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Base(dir)
 }

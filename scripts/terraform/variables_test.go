@@ -74,26 +74,13 @@ func TestUndeclared(t *testing.T) {
 // refusesUndeclared plans only the validation of the root's variable files, which is fast.
 func refusesUndeclared(t *testing.T, w *workspace) {
 	t.Helper()
-	main := contents(t, filepath.Join(w.dir, root, "main.tf"))
-	text := regexp.MustCompile(`(?s)^.*?(terraform \{\n.*?\n\}\n)`).FindStringSubmatch(main)[1]
-	text = regexp.MustCompile(`(?m)^  backend .*$`).ReplaceAllString(text, "")
-	text += regexp.MustCompile(`(?ms)^variable "environment" \{.*?^\}\n`).FindString(main) +
-		regexp.MustCompile(`(?ms)^locals \{.*?^\}\n`).FindString(main)
 	for given, want := range map[string]string{"": "", "regoin = 1\nzoen = 2\n": "does not declare regoin, zoen."} {
 		for _, file := range []string{"dev.tfvars", "some.auto.tfvars"} {
-			dir, err := os.MkdirTemp(w.dir, "refused-")
-			if err != nil {
+			dir := w.onlyEnvironment(t, map[string]string{file: "environment = \"dev\"\n" + given})
+			if err := w.init(t.Context(), dir); err != nil {
 				t.Fatal(err)
 			}
-			for name, content := range map[string]string{"main.tf": text, file: "environment = \"dev\"\n" + given} {
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := w.init(t.Context(), filepath.Base(dir)); err != nil {
-				t.Fatal(err)
-			}
-			_, err = w.terraform(t.Context(), filepath.Base(dir), "plan", "-no-color", "-var-file="+file)
+			_, err := w.terraform(t.Context(), dir, "plan", "-no-color", "-var-file="+file)
 			if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("%s with %q: %v; want %q", file, given, err, want)
 			}
