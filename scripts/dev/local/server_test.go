@@ -96,7 +96,8 @@ func TestGreetingModelAndAgents(t *testing.T) {
 // TestExampleAgents checks that the server has the example agents, and the shop's agents only with the shop's actions.
 func TestExampleAgents(t *testing.T) {
 	for actions, want := range map[string]string{
-		"":                       "assistant concierge page planner reader secretary shop shop-support terminal terminal-chat",
+		"": "assistant concierge page planner reader secretary shop shop-support terminal " +
+			"terminal-chat",
 		"../../cookbook/actions": "assistant concierge page planner reader secretary terminal terminal-chat"} {
 		t.Setenv("ACTIONS", actions)
 		t.Setenv("ACTION_KEY", strings.Repeat("0123456789abcdef", 2))

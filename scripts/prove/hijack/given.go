@@ -33,7 +33,7 @@ func attachments(kind, text string) []map[string]any {
 			return r
 		}, text))
 	case "pdf":
-		data = fmt.Appendf(nil, "%%PDF-1.7\n1 0 obj<</Length %d>>stream\nBT (%s) Tj ET\nendstream endobj\n", len(text), text)
+		data = fmt.Appendf(nil, "%%PDF-1.7\n1 0 obj<<>>stream\nBT (%s) Tj ET\nendstream endobj\n", text)
 	case "picture":
 		data = png("tEXt", "Comment\x00"+text)
 	case "name":

@@ -9,7 +9,8 @@ import (
 
 // TestConvertedText checks that a text that Gmail has converted already is not converted again.
 func TestConvertedText(t *testing.T) {
-	for _, label := range []string{"windows-1251", "Shift_JIS", "iso-2022-jp", "gb18030", "utf-8", "utf-7", "utf-16", ""} {
+	for _, label := range []string{"windows-1251", "Shift_JIS", "iso-2022-jp", "gb18030", "utf-8", "utf-7", "utf-16",
+		""} {
 		if got := mailtext.Decode([]byte("\uFEFFПривет こん"), label); got != "Привет こん" {
 			t.Errorf("%s: %q; want got “Привет こん”", label, got)
 		}
@@ -20,7 +21,8 @@ func TestConvertedText(t *testing.T) {
 func TestTextOfAnyInput(t *testing.T) {
 	for _, s := range []string{"", "a\xff", "\x1b$B", "\x1b$B$",
 		"=?utf-8?B?////?=", "> a \n>> b\n", "\xe3\x81", ">", "+", "+-+A", "a+2D3-"} {
-		for _, label := range []string{"utf-8", "utf-7", "iso-2022-jp", "shift_jis", "gb18030", "utf-16", "no-such-label"} {
+		for _, label := range []string{"utf-8", "utf-7", "iso-2022-jp", "shift_jis", "gb18030", "utf-16",
+			"no-such-label"} {
 			text := mailtext.Decode([]byte(s), label)
 			for _, got := range []string{text, mailtext.Header(s), mailtext.Fold(text, true),
 				mailtext.Unflow(text, true)} {
