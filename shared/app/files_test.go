@@ -372,3 +372,25 @@ func TestFilesWithoutBucket(t *testing.T) {
 		t.Errorf("a page: %d %s", a.HTTP, a.Body)
 	}
 }
+
+// TestAnswerWithPicture has a picture beside the words of an answer. The summary and the message say so, and a
+// second run in the conversation has the same answer.
+func TestAnswerWithPicture(t *testing.T) {
+	w := deploy(t)
+	w.SetModel(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Body: `{"candidates":[{"content":{"role":"model","parts":[{"text":"Here."},` +
+			`{"inlineData":{"mimeType":"image/png","data":"AA=="}}]},"finishReason":"STOP"}]}`}
+	})
+	const want = "Here.\n\n[The answer also had a picture or another file, which cannot be shown here.]"
+	r := w.call("POST", "/api/agent/run", `{"prompt":"draw it"}`)
+	if r.Summary != want {
+		t.Errorf("the summary is %q; want %q", r.Summary, want)
+	}
+	got := string(w.call("GET", "/api/agent/threads/"+r.ThreadID+"/messages", "").Body)
+	if !strings.Contains(got, "had a picture") {
+		t.Errorf("the messages are %s; want the line about the picture", got)
+	}
+	if r = w.call("POST", "/api/agent/run", `{"prompt":"again","threadId":"`+r.ThreadID+`"}`); r.Summary != want {
+		t.Errorf("%s; want the same summary in the conversation's second run", r.Body)
+	}
+}

@@ -31,6 +31,7 @@ type part struct {
 	FunctionCall     *rawCall     `json:"functionCall"`
 	FunctionResponse *rawResponse `json:"functionResponse"`
 	FileData         *FileData    `json:"fileData"`
+	InlineData       *struct{}    `json:"inlineData"`
 }
 
 type rawCall struct {

@@ -3,6 +3,7 @@ package model
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/store/attachment"
@@ -66,6 +67,16 @@ func Files(contents ...json.RawMessage) (refs []attachment.Ref) {
 		}
 	}
 	return refs
+}
+
+// HasFile reports whether a content of the model has an image, a sound or another file.
+func HasFile(raw json.RawMessage) bool {
+	if !bytes.Contains(raw, []byte("inlineData")) && !bytes.Contains(raw, []byte("fileData")) {
+		return false
+	}
+	c, err := decode(raw)
+	return err == nil && slices.ContainsFunc(c.parts,
+		func(p part) bool { return p.InlineData != nil || p.FileData != nil })
 }
 
 // FileTokens estimates the tokens of the stored files in the contents.

@@ -173,7 +173,7 @@ func recordTurn(ctx context.Context, tx *unit.Tx, turn *run.Turn, r *model.Reply
 	case r.Correction != "":
 		return nil // the model gets the correction, within its limit of calls
 	case len(r.Calls) == 0 && tx.State.Input.Answer == nil && tx.State.Plan == nil:
-		return endWithAnswer(tx, r.Text)
+		return endWithAnswer(tx, r)
 	}
 	session := inSession{tx: tx, calls: len(r.Calls)}
 	for i, c := range r.Calls[:turn.Calls] {
@@ -204,14 +204,20 @@ func recordTurn(ctx context.Context, tx *unit.Tx, turn *run.Turn, r *model.Reply
 	return endRun(tx, tx.Ending()) // the answer needs no further step or commit
 }
 
+// notShown follows the model's text if the answer had more than text.
+const notShown = "[The answer also had a picture or another file, which cannot be shown here.]"
+
 // endWithAnswer ends the run with the model's text. If the text may make false claims, the server's own summary
 // follows.
-func endWithAnswer(tx *unit.Tx, text string) error {
-	note := run.VerifiedSummary(tx.Ex.Toolbox.Tools, tx.State, text)
+func endWithAnswer(tx *unit.Tx, r *model.Reply) error {
+	note := run.VerifiedSummary(tx.Ex.Toolbox.Tools, tx.State, r.Text)
 	if note != "" {
 		note = "\n\n" + note
 	}
-	text = clip.Text(text, run.MaxMessageText-len(note))
+	if model.HasFile(r.Content) {
+		note = "\n\n" + notShown + note
+	}
+	text := clip.Text(r.Text, run.MaxMessageText-len(note))
 	end := &run.End{Status: run.Completed, Summary: text + note}
 	return recordEnd(tx, end, len(text))
 }

@@ -507,6 +507,23 @@ func TestAnswerWithFileAlone(t *testing.T) {
 	})
 }
 
+// TestAnswerWithFile checks that an answer with words and a picture is taken, and that the picture is noticed.
+func TestAnswerWithFile(t *testing.T) {
+	const both = `{"candidates":[{"content":{"role":"model","parts":[{"text":"Here."},{"inlineData":{` +
+		`"mimeType":"image/png","data":"AA=="}}]},"finishReason":"STOP"}]}`
+	modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
+		reply, _, err := ask(newRig(t, answering(fakegemini.Turn{Body: both}), nil), t.Context(),
+			model.Request{Contents: hello})
+		if err != nil || reply.Text != "Here." || !model.HasFile(reply.Content) {
+			t.Errorf("%+v, %v; want the text Here. and a file", reply, err)
+		}
+	})
+	const words = `{"role":"model","parts":[{"text":"\"inlineData\" and \"fileData\""}]}`
+	if model.HasFile(json.RawMessage(words)) {
+		t.Errorf("%s has a file", words)
+	}
+}
+
 // TestArgumentsInString reads the arguments of a call that a gateway sends as JSON in a string. Every other part stays
 // as the service wrote it.
 func TestArgumentsInString(t *testing.T) {

@@ -80,7 +80,7 @@ func (a *answer) reply(req model.Request) (*model.Reply, *fault.Error) {
 		return nil, fault.As(err)
 	case parsed.Text != r.Text:
 		return nil, unreadable()
-	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "" && a.hasFile():
+	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "" && model.HasFile(content):
 		r.Correction = onlyFile
 		return r, nil
 	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "": // for example only thoughts
@@ -94,14 +94,6 @@ func (a *answer) reply(req model.Request) (*model.Reply, *fault.Error) {
 	r.Content, r.Calls = content, parsed.Calls
 	r.Finish = string(genai.FinishReasonStop)
 	return r, nil
-}
-
-// hasFile reports whether a part is an image, a sound or another file.
-func (a *answer) hasFile() bool {
-	return slices.ContainsFunc(a.parts, func(raw json.RawMessage) bool {
-		var p struct{ InlineData, FileData json.RawMessage }
-		return json.Unmarshal(raw, &p) == nil && (p.InlineData != nil || p.FileData != nil)
-	})
 }
 
 // corrections maps the finish reasons of unusable answers to messages for the model.
