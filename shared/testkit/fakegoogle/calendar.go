@@ -16,7 +16,8 @@ type event struct {
 	ID          string         `json:"id"`
 	SendUpdates string         `json:"sendUpdates,omitempty"`
 	Resource    map[string]any `json:"resource"`
-	Told        string         `json:"told,omitempty"` // sendUpdates of the last change, or of the deletion
+	Told        string         `json:"told,omitempty"`  // sendUpdates of the last change, or of the deletion
+	Guest       bool           `json:"guest,omitempty"` // it is the copy of a guest; see invited
 }
 
 func (e *event) key() string { return e.User + "\n" + e.ID }
@@ -79,10 +80,44 @@ func (s *Server) insert(ev *event, conferences bool) (any, *apiError) {
 		return nil, duplicate()
 	}
 	s.complete(ev, conferences)
-	if e := s.commit(record{PutEvent: ev}); e != nil {
+	if e := s.put(ev); e != nil {
 		return nil, e
 	}
 	return ev.Resource, nil
+}
+
+// put stores an event, and the copies of its other people who have a calendar here.
+func (s *Server) put(ev *event) *apiError {
+	return s.commit(record{PutEvent: ev, Invited: s.invited(ev)})
+}
+
+// invited returns the copies of an event in the calendars of its organizer and its guests who have one here. A copy
+// keeps the fields that are its user's own.
+func (s *Server) invited(ev *event) (copies []*event) {
+	organizer, _ := ev.Resource["organizer"].(map[string]any)
+	people, _ := ev.Resource["attendees"].([]any)
+	for _, p := range append([]any{organizer}, people...) {
+		person, _ := p.(map[string]any)
+		email, _ := person["email"].(string)
+		if s.opts.Delivers == nil || email == ev.User || !s.opts.Delivers(email) {
+			continue
+		}
+		own := &event{User: email, ID: ev.ID, Resource: maps.Clone(ev.Resource), Guest: email != organizer["email"]}
+		before := s.state.events[own.key()]
+		if before != nil {
+			own.SendUpdates, own.Told = before.SendUpdates, before.Told
+		}
+		for _, field := range private {
+			if delete(own.Resource, field); field == "attendees" {
+				own.Resource[field] = people
+			} else if before != nil && before.Resource[field] != nil {
+				own.Resource[field] = before.Resource[field]
+			}
+		}
+		own.Resource["organizer"] = map[string]any{"email": organizer["email"], "self": !own.Guest}
+		copies = append(copies, own)
+	}
+	return copies
 }
 
 // complete sets the fields that the service sets.
@@ -168,13 +203,16 @@ func (e *event) has(properties []string) bool {
 // would have been notified of the last change, or of the deletion.
 type Event map[string]any
 
-// Events returns the events of all users, oldest first, including deleted ones.
+// Events returns the events of all users, oldest first, including deleted ones. The copies of guests are left out.
 func (s *Server) Events() []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := []Event{}
 	for _, key := range s.state.order {
 		ev := s.state.events[key]
+		if ev.Guest {
+			continue
+		}
 		e := Event(maps.Clone(ev.Resource))
 		e["user"], e["sendUpdates"] = ev.User, ev.SendUpdates
 		if ev.Told != "" {

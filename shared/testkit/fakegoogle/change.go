@@ -84,7 +84,7 @@ func (s *Server) change(ev *event, fields map[string]any, told string) (any, *ap
 	if e := checkTimes(changed.Resource); e != nil {
 		return nil, e
 	}
-	return changed.Resource, s.commit(record{PutEvent: &changed})
+	return changed.Resource, s.put(&changed)
 }
 
 // answered returns all guests, with the new answers of some.
@@ -145,7 +145,7 @@ func (s *Server) deleteEvent(r request) (any, *apiError) {
 	changed := *ev
 	changed.Resource, changed.Told = s.touched(ev), cmp.Or(r.FormValue("sendUpdates"), "none")
 	changed.Resource["status"] = "cancelled"
-	return nil, s.commit(record{PutEvent: &changed})
+	return nil, s.put(&changed)
 }
 
 // eventOf returns the event of a request, or one repetition of a series by its own ID.

@@ -2,9 +2,11 @@ package fakegoogle_test
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 	"github.com/countersign-run/countersign/shared/testkit/toolstest"
 	calendarapi "google.golang.org/api/calendar/v3"
 )
@@ -118,4 +120,64 @@ func TestEventsListRefused(t *testing.T) {
 	}
 	_, err := calendarOf(t, url, "me:"+compose).Events.List("primary").Do()
 	refused(t, "another scope", err, 403, "insufficientPermissions")
+}
+
+// TestInvitation has a user invite another one who has a calendar here. The copy gets the organizer's changes, the
+// organizer gets the guest's answer, and each keeps fields of their own, also after a restart.
+func TestInvitation(t *testing.T) {
+	o := fakegoogle.Options{User: users, Dir: t.TempDir(),
+		Delivers: func(address string) bool { return address != "eve@example.com" }}
+	s, err := fakegoogle.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := func() (ana, bob *calendarapi.EventsService) {
+		srv := httptest.NewServer(s)
+		t.Cleanup(srv.Close)
+		return calendarOf(t, srv.URL, "ana:"+events).Events, calendarOf(t, srv.URL, "bob:"+events).Events
+	}
+	ana, bob := clients()
+	guest := func(answer string) *calendarapi.Event {
+		return &calendarapi.Event{Attendees: []*calendarapi.EventAttendee{
+			{Email: "bob@example.com", ResponseStatus: answer}, {Email: "eve@example.com"}}}
+	}
+	made := guest("needsAction")
+	made.Summary, made.Start = "Lunch", &calendarapi.EventDateTime{DateTime: "2026-12-01T12:00:00Z"}
+	made.End = &calendarapi.EventDateTime{DateTime: "2026-12-01T13:00:00Z"}
+	if made, err = ana.Insert("primary", made).Do(); err != nil {
+		t.Fatal(err)
+	}
+	answered := guest("accepted")
+	answered.Transparency = "transparent"
+	if _, err := bob.Patch("primary", made.Id, answered).Do(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ana.Patch("primary", made.Id, &calendarapi.Event{Summary: "Dinner"}).Do(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = fakegoogle.New(o); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	ana, bob = clients()
+	for who, svc := range map[string]*calendarapi.EventsService{"ana": ana, "bob": bob} {
+		ev, err := svc.Get("primary", made.Id).Do()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Summary != "Dinner" || ev.Attendees[0].ResponseStatus != "accepted" ||
+			ev.Organizer.Self != (who == "ana") || ev.Organizer.Email != "ana@example.com" || (ev.Transparency != "") != (who == "bob") {
+			t.Errorf("%s has %+v", who, ev)
+		}
+	}
+	if err := ana.Delete("primary", made.Id).Do(); err != nil {
+		t.Fatal(err)
+	}
+	if ev, err := bob.Get("primary", made.Id).Do(); err != nil || ev.Status != "cancelled" || len(s.Events()) != 1 {
+		t.Errorf("%v: after the deletion bob has %+v, and %d events are listed; want a cancelled one", err, ev,
+			len(s.Events()))
+	}
 }

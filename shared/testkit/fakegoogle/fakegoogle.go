@@ -38,8 +38,8 @@ const (
 type Options struct {
 	// User returns the account and the scopes of an access token. Required.
 	User func(bearer string) (email string, scopes []string, ok bool)
-	// Delivers reports whether the address has a mailbox here. Mail to such an address arrives there. Nil: no address
-	// has one.
+	// Delivers reports whether the address has an account here. Mail to such an address arrives there, and so do
+	// invitations. Nil: no address has one.
 	Delivers func(address string) bool
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time

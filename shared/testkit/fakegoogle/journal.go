@@ -23,6 +23,7 @@ type record struct {
 	PutLabel    *label   `json:"putLabel,omitempty"` // a user's own label
 
 	Received []*message `json:"received,omitempty"` // one for each recipient who has a mailbox here
+	Invited  []*event   `json:"invited,omitempty"`  // one for each other person of PutEvent who has a calendar here
 }
 
 // state is the result of all records.
@@ -59,12 +60,19 @@ func (st *state) apply(r record) {
 		st.labels = append(st.labels, *r.PutLabel)
 	}
 	if r.PutEvent != nil {
-		key := r.PutEvent.key()
-		if st.events[key] == nil {
-			st.order = append(st.order, key)
-		}
-		st.events[key] = r.PutEvent
+		st.put(r.PutEvent)
 	}
+	for _, ev := range r.Invited {
+		st.put(ev)
+	}
+}
+
+func (st *state) put(ev *event) {
+	key := ev.key()
+	if st.events[key] == nil {
+		st.order = append(st.order, key)
+	}
+	st.events[key] = ev
 }
 
 // commit writes a change to the journal and then applies it. The caller holds the lock.
