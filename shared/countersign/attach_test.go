@@ -130,6 +130,23 @@ func TestAttachUploaded(t *testing.T) {
 	}
 }
 
+// TestAttachPictureForVertex has a picture that Vertex AI refuses, which would end each run of the session. The model
+// reads why it is left out.
+func TestAttachPictureForVertex(t *testing.T) {
+	m := newScript(say("It is too large."), say("Seen."))
+	m.Become("vertex", "gemini-a")
+	s := newAgent(t, countersign.Options{Provider: m}).NewSession()
+	large := png + strings.Repeat("\x00", 7_000_000)
+	if _, err := s.Send(t.Context(), "What is it?", attach("b.png", large), attach("c.png", png)); err != nil {
+		t.Fatal(err)
+	}
+	sent := asLines(m.Requests()[0].Contents)
+	if strings.Contains(sent, inline("image/png", large)) || !strings.Contains(sent, inline("image/png", png)) ||
+		!strings.Contains(sent, `picture \"b.png\" here. It is left out`) {
+		t.Errorf("the request is %.300s; want the small picture, and a line about the large one", sent)
+	}
+}
+
 // TestAttachRefused has files that are refused with their names before a run begins.
 func TestAttachRefused(t *testing.T) {
 	many := make([]countersign.Attachment, attachment.MaxFiles+1)

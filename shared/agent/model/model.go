@@ -124,6 +124,15 @@ func SignedBy(m Model, s Settings) string {
 	return name
 }
 
+// MaxPicture returns the limit for a picture inside a request to m, in bytes, or 0 if only the request has a limit.
+// Vertex AI takes pictures of 7 MB (cloud.google.com/vertex-ai/generative-ai/docs/multimodal/image-understanding).
+func MaxPicture(m Model) int {
+	if serviceOf(m) == "vertex" {
+		return 7_000_000
+	}
+	return 0
+}
+
 // Window returns the published context window of the named model in tokens (ai.google.dev/gemini-api/docs/models).
 func Window(name string) int {
 	switch {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"golang.org/x/sync/semaphore"
 
@@ -110,6 +111,11 @@ func bytesOf(ctx context.Context, ex *unit.Execution, fit map[attachment.Ref]boo
 		case err != nil:
 			return nil, fault.New(fault.Model, "file_unreadable", "A file of this conversation cannot be read.").
 				Because(err)
+		}
+		if most := model.MaxPicture(ex.Model); most > 0 && len(f.Data) > most && strings.HasPrefix(f.Type, "image/") {
+			return model.TextPart(fmt.Sprintf("[The user attached the picture %q here. It is left out: it has %d "+
+				"bytes, and you can read pictures of %d bytes. Ask for a smaller one.]", f.Name, len(f.Data),
+				most)), nil
 		}
 		return model.InlineFile(fmt.Sprintf("[The user attached the file %q, %d bytes:]", f.Name, len(f.Data)), f), nil
 	}
