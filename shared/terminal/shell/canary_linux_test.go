@@ -30,9 +30,9 @@ var sandboxed = realpart.Strace.Tried(func(t *realpart.Trial) {
 })
 
 // isolated are the arguments of unshare before those of strace. The lists of packages are hidden, because apt takes
-// seconds to read them as a user without rights.
+// seconds to read them as a user without rights. Only a name server could know the machine's own name.
 var isolated = []string{"--mount", "--net", "--ipc", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "--",
-	"sh", "-c", `mount -t tmpfs none /var/lib/apt/lists 2>/dev/null
+	"sh", "-c", `mount -t tmpfs none /var/lib/apt/lists 2>/dev/null; mount --bind /dev/null /etc/hosts
 	exec strace -u nobody --seccomp-bpf -f -qq -y -s 512 -e signal=none "$@"`, "strace"}
 
 // watched are the system calls that are noted.
@@ -139,8 +139,9 @@ func callsOf(lines []string, calls string) (found map[string][]string, last stri
 		}
 		m := call.FindStringSubmatch(text)
 		i, err := strconv.Atoi(last)
-		if m == nil || err != nil || strings.HasPrefix(m[2], "syscall_") || !acts(lines[i], m[1], m[2], m[3]) {
-			continue // strace gives no other name to a call of a process that has just ended
+		if m == nil || err != nil || strings.HasPrefix(m[2], "syscall_") || // of a process that has just ended
+			!acts(lines[i], m[1], m[2], m[3]) {
+			continue
 		}
 		if some := found[lines[i]]; len(some) < 3 {
 			found[lines[i]] = append(some, strings.TrimSpace(text))
@@ -167,7 +168,8 @@ func acts(line, pid, name, args string) bool {
 		return sendsTo.MatchString(args) || changesByNetlink.MatchString(args)
 	case "kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo":
 		m := signal.FindStringSubmatch(args)
-		return m != nil && m[1] != pid && m[2] != pid && !strings.Contains(args, ", 0)") && !strings.Contains(args, "SIGURG") // Go's
+		return m != nil && m[1] != pid && m[2] != pid && !strings.Contains(args, ", 0)") &&
+			!strings.Contains(args, "SIGURG") // Go's
 	case "nanosleep", "clock_nanosleep":
 		return sleeps.MatchString(args) && !counted.MatchString(line)
 	}
@@ -266,7 +268,8 @@ func TestCanaryNotices(t *testing.T) {
 		"chmod 600 f", "ln -s f l", "echo x | tee h", "sort -o f f", "find . -name nothing -o -name h -delete",
 		"git tag v2", "git for-each-ref >k", "sed -i s/x/y/ f", "awk 'BEGIN {print > \"m\"}'", "truncate -s 0 f",
 		"dd if=/dev/null of=f", "exec 5<>/dev/tcp/127.0.0.1/80", "echo x >/dev/udp/127.0.0.1/53",
-		"getent hosts example.com", "ls; logger x", "kill -TERM 1", "(kill -KILL $PPID)", "cat", "read x", "sleep 1",
+		"getent hosts example.com", "hostname -f", "ls; logger x", "kill -TERM 1", "(kill -KILL $PPID)", "cat",
+		"read x", "sleep 1",
 		"tail -f --pid 999999 f", "head -c 1 >/dev/null", "cat </dev/tty", "hostname x", "date -s 2020-01-01",
 		"ip link add x type dummy", "ip link set lo up", "ip addr add 10.0.0.1/8 dev lo",
 	}

@@ -107,7 +107,7 @@ func TestReadOnly(t *testing.T) {
 		"ps -eo pid,comm --sort=-rss": "ps -eo pid,comm --sort=-rss",
 		"date":                        "date", "date +%s": "date +%s",
 		"date '+%Y-%m-%d %H:%M'": "date '+%Y-%m-%d %H:%M'",
-		"hostname -f":            "hostname -f",
+		"hostname -s":            "hostname -s",
 		"which python3 go":       "which python3 go", "id root": "id root", "ip addr": "ip addr",
 		"systemctl is-active nginx.service": "systemctl is-active nginx.service", "free -h": "free -h",
 		"head -20 /etc/motd": "head -20 /etc/motd", "tail -n 5 a.log": "tail -n 5 a.log",

@@ -62,7 +62,7 @@ var lookers = map[string]looker{
 	"groups": {operand: isName, most: anyNumber},
 	"head": {short: "qvz", valued: "nc", counts: true, operand: isPath, least: 1, most: anyNumber, content: true,
 		long: "lines= bytes= quiet verbose"},
-	"hostname": {short: "fiIsd", long: "fqdn long ip-address all-ip-addresses short domain"},
+	"hostname": {short: "Is", long: "all-ip-addresses short"}, // the others ask a name server
 	"id":       {short: "ugGnrzZ", long: "user group groups name real", operand: isName, most: anyNumber},
 	"logname":  {},
 	"ls": {short: "aAbBcCdfFgGhHiklmnNopqQrRsStuUvxXZ1", operand: isPath, most: anyNumber, walks: "R",
