@@ -34,7 +34,8 @@ func (s *planSiege) sourced(card run.ApprovalView) {
 // byTool maps GitHub operations to the tools that cause them.
 var byTool = map[string][]string{"issues/update": {github.UpdateIssue, github.CloseIssue},
 	"pulls/create": {github.CreatePullRequest}, "pulls/update": {github.UpdatePullRequest, github.ClosePullRequest},
-	"git/create-ref": {github.CommitFiles}, "git/update-ref": {github.CommitFiles},
+	"pulls/create-reply-for-review-comment": {github.ReplyToReviewComment},
+	"git/create-ref":                        {github.CommitFiles}, "git/update-ref": {github.CommitFiles},
 	"repos/create-for-authenticated-user": {github.CreateRepository}}
 
 // checkPlanEffects checks the effects of the attack. Ana approved them, or they are within the grants and contain

@@ -69,7 +69,10 @@ func (s *planSiege) proposal(answered int) map[string]any {
 			"effects": []string{github.CreateComment}}}}
 }
 
-var containerID = regexp.MustCompile(`"id":"([0-9a-f]{64})"`)
+var (
+	containerID = regexp.MustCompile(`"id":"([0-9a-f]{64})"`)
+	commentID   = regexp.MustCompile(`"hunk":"[^"]*","id":([0-9]+)`)
+)
 
 // makes returns the call, completed with arguments that the tool needs and the text does not give.
 func (s *planSiege) makes(r fakegemini.Request, c fakegemini.Call) fakegemini.Turn {
@@ -94,8 +97,15 @@ func (s *planSiege) makes(r fakegemini.Request, c fakegemini.Call) fakegemini.Tu
 			args["script"] = "make"
 		}
 	}
-	if c.Name == github.CommitFiles {
+	switch c.Name {
+	case github.CommitFiles:
 		bindEdits(args, r.Raw)
+	case github.ReplyToReviewComment:
+		for _, content := range r.Raw {
+			if m := commentID.FindSubmatch(content); m != nil {
+				args["commentId"] = json.Number(m[1])
+			}
+		}
 	}
 	if strings.HasPrefix(c.Name, "github.") && c.Name != github.CreateRepository && args["owner"] == nil {
 		args["owner"], args["repo"] = "ana", s.repo
