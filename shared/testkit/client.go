@@ -91,7 +91,8 @@ type Answer struct {
 type Action struct {
 	ActionID, Tool, Status, ErrorCode, ErrorReason, ExecutionStatus, ApprovalID, Message, Field string
 
-	Moments []tool.Moment
+	NotBefore time.Time // when a call that waits begins again
+	Moments   []tool.Moment
 }
 
 // Approval is an approval of an answer.

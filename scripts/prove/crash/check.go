@@ -102,7 +102,7 @@ func (t *trial) quiet() {
 		}
 		after, err := invariants.Versions(t.ctx, t.env.store, id)
 		if proof.Must(err); !maps.Equal(before, after) {
-			t.problem("invariant 21: an old message changed something")
+			t.problem("invariant 21: an old message changed something: from %v to %v; %s", before, after, t.ends())
 		}
 	}
 }

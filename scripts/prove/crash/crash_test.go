@@ -131,6 +131,17 @@ func TestFetches(t *testing.T) {
 	}
 }
 
+// TestWaits interrupts workers of sessions that wait for checks: while they look, and after the checks have ended.
+func TestWaits(t *testing.T) {
+	kills := realpart.Trials(8, 12)
+	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{issue}, only: func(p plan) bool {
+		return p.scenario.waits() && p.scenario.steps[p.step].ready != nil
+	}})
+	if n := r.Counted(countStruck); n < kills*7/10 {
+		t.Errorf("%d of %d workers were interrupted: too few to prove anything", n, kills)
+	}
+}
+
 // TestCommands interrupts workers that run commands on OpenSSH's server, and interrupts that server.
 func TestCommands(t *testing.T) {
 	kills := realpart.Trials(12, 48)

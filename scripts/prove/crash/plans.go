@@ -15,6 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 	"github.com/countersign-run/countersign/shared/tools/docker"
+	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
 // planScenarios are the scenarios of plans. The prompt contains the scenario's name, from which the model knows the
@@ -79,6 +80,7 @@ func (t *trial) addRepository(at *testkit.Deployment) error {
 	t.env.cloud.GitHub.Add(fakegithub.Seed{Owner: t.uid, Name: "web", Files: map[string]string{readme: seeded,
 		lockFile: "", manifest: "module example.com/web\n"},
 		Branches: map[string]string{branch: "A change."}})
+	t.check("in_progress", "")
 	return at.LinkGitHub(t.ctx, t.uid, t.uid)
 }
 
@@ -185,6 +187,9 @@ func (s session) plan() map[string]any {
 	if s.scenario != "plan asked" {
 		grants = append(grants, map[string]any{"tool": s.does.tool, "target": s.does.bound(s.owner), "maxCalls": 1})
 	}
+	if s.waits() {
+		task["tools"] = []string{github.WaitForChecks, s.does.tool}
+	}
 	if s.does.patches {
 		task["tools"] = []string{"github.readFile", s.does.tool}
 	}
@@ -201,6 +206,9 @@ func (s session) plan() map[string]any {
 	}
 	return map[string]any{"tasks": tasks, "grants": grants}
 }
+
+// waits reports whether the session waits for checks before it acts.
+func (s session) waits() bool { return strings.HasPrefix(s.scenario, "plan waits") }
 
 // next returns the next call of the session's model.
 func (s session) next(r fakegemini.Request) (name string, args map[string]any) {
@@ -236,6 +244,10 @@ func (s session) act(r fakegemini.Request) (name string, args map[string]any) {
 			map[string]any{"op": "modify", "taskId": "t2", "reason": "To say it better.", "task": map[string]any{
 				"title": "Open one", "goal": "It is open.", "tools": []string{s.does.tool},
 				"effects": []string{s.does.tool}}}}}
+	case s.waits() && !done:
+		return github.WaitForChecks, map[string]any{"owner": s.owner, "repo": "web", "ref": branch}
+	case s.waits() && r.Answered() == 1:
+		return s.does.tool, s.does.planned(s.owner, s.name)
 	case s.does.patches && !done:
 		return "github.readFile", look
 	case s.does.patches && r.Answered() == 1:

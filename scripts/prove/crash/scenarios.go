@@ -199,7 +199,7 @@ var scenarios = slices.Concat([]scenario{
 	{"take back", longTTL, []step{start(0), decide("approve_once"), deliver, takeBack, approveIt, deliver}, makesEvents,
 		twice, false, shortly, 0},
 	{"expire", shortTTL, []step{start(0), expire, deliver, tooLate}, anyOf, never, false, shortly, 0},
-}, planScenarios, reminderScenarios)
+}, planScenarios, waitScenarios, reminderScenarios)
 
 // want ends the step unless the response has one of the statuses.
 func want(what string, a testkit.Answer, err error, statuses ...int) {

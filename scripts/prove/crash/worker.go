@@ -19,6 +19,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/engine/unit"
@@ -106,7 +107,8 @@ func work(ctx context.Context, first proof.Order) error {
 		l.Tools = tool.NewSet(used...)
 		testkit.Offer(l, note(providers, o.Notes))
 		testkit.Offer(l, memory.New(l.Store)[memory.Remember])
-	}), app.With(p.struckClients()), app.Replace(serversOver(&http.Client{Transport: providers})))
+	}), app.With(p.struckClients()), app.Replace(repositories.With(checksPause)),
+		app.Replace(serversOver(&http.Client{Transport: providers})))
 	if err != nil {
 		return err
 	}

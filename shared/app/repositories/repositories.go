@@ -3,6 +3,8 @@
 package repositories
 
 import (
+	"time"
+
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/tools"
 	"github.com/countersign-run/countersign/shared/base/netguard"
@@ -13,13 +15,18 @@ import (
 // Part has GitHub's tools, and checks out repositories into containers. Parts also has the tools that work in
 // containers.
 var (
-	Part  = app.Part{Name: "repositories", Tools: add}
+	Part  = With(0)
 	Parts = app.Part{Of: []app.Part{Part, tools.Containers}}
 )
 
+// With returns Part with another first pause between two looks at checks; 0 means the usual one.
+func With(pause time.Duration) app.Part {
+	return app.Part{Name: "repositories", Tools: func(b *app.Builder) error { return add(b, pause) }}
+}
+
 // add adds the tools. If there are containers, files can be committed from them.
-func add(b *app.Builder) error {
-	o := github.Options{Endpoint: b.Config.GitHubAPIURL + "/", Now: b.Now,
+func add(b *app.Builder, pause time.Duration) error {
+	o := github.Options{Endpoint: b.Config.GitHubAPIURL + "/", Now: b.Now, Pause: pause,
 		Strangers: netguard.Strangers(b.Config.OnCloudRun)}
 	b.Checkouts = github.NewSnapshots(b.GitHub, o)
 	if b.Config.HasContainers() {

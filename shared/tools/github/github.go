@@ -38,6 +38,7 @@ type Accounts = provider.Accounts
 type Options struct {
 	Endpoint string           // URL of another GitHub's API, with its trailing slash; empty means GitHub's
 	Timeout  time.Duration    // of one call; 0 means 20 s
+	Pause    time.Duration    // between the first looks at checks; 0 means 30 s
 	Now      func() time.Time // the clock; nil means time.Now
 	// Strangers reads logs at the addresses that GitHub names; nil means netguard.Strangers of a deployment.
 	Strangers *http.Client
@@ -59,6 +60,7 @@ type hub struct {
 	accounts Accounts
 	endpoint string
 	timeout  time.Duration
+	pause    time.Duration
 	now      func() time.Time
 
 	strangers  *http.Client
@@ -72,8 +74,8 @@ func newHub(accounts Accounts, o Options) *hub {
 	if o.Strangers == nil {
 		o.Strangers = netguard.Strangers(true)
 	}
-	return &hub{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, provider.Timeout), now: o.Now,
-		strangers: o.Strangers, containers: o.Containers}
+	return &hub{accounts: accounts, endpoint: o.Endpoint, timeout: cmp.Or(o.Timeout, provider.Timeout),
+		pause: cmp.Or(o.Pause, firstPause), now: o.Now, strangers: o.Strangers, containers: o.Containers}
 }
 
 // define returns a tool that acts in the user's linked account. GitHub grants an app what it may do, so there are no

@@ -46,7 +46,7 @@ func (h *hub) waitForChecks() *tool.Tool {
 func (h *hub) lookAtChecks(ctx context.Context, c tool.Call, in ChecksToWaitFor) (any, error) {
 	waited := h.now().Sub(c.Since)
 	left := in.limit() - waited
-	again := tool.Later(min(max(waited/2, firstPause), longPause, max(left, 0)), errPending)
+	again := tool.Later(min(max(waited/2, h.pause), longPause, max(left, 0)), errPending)
 	out, err := looked(ctx, h, c, WaitForChecks, in.OneCommit, h.checks)
 	switch {
 	case tool.IsTransient(err) && left > 0:
