@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -169,11 +170,6 @@ func withConsoles(all []bound, consoles float64, f infra.Function) []bound {
 	}
 	all = append(slices.Clone(all), bound{quota{name: "instances of `" + f.Name + "`"},
 		float64(f.MaxInstances*f.Concurrency) / consoles})
-	slices.SortStableFunc(all, func(a, b bound) int {
-		if a.runs < b.runs {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(all, func(a, b bound) int { return cmp.Compare(a.runs, b.runs) })
 	return all
 }

@@ -162,7 +162,8 @@ func addressOf(t reflect.Type, at string, seen map[reflect.Type]bool) error {
 		t = t.Elem()
 	}
 	if t == reflect.TypeFor[url.URL]() {
-		return fmt.Errorf("%s has the type url.URL, whose JSON is an object of its parts; use a string and url.Parse", at)
+		return fmt.Errorf("%s has the type url.URL, whose JSON is an object of its parts; use a string and url.Parse",
+			at)
 	}
 	if t.Kind() != reflect.Struct || seen[t] {
 		return nil

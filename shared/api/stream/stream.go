@@ -246,7 +246,7 @@ func (t *Stream) tellOutcome(a *run.Action, f *run.Finished) {
 	}
 }
 
-// result returns the result of a call as the model is told it: a browser would round 9007199254740993. The result of a
+// result returns the result of a call as the model gets it: a browser would round 9007199254740993. The result of a
 // page's own tool stays as the page sent it.
 func result(a *run.Action, of json.RawMessage) json.RawMessage {
 	switch {

@@ -169,7 +169,8 @@ func TestInvitation(t *testing.T) {
 			t.Fatal(err)
 		}
 		if ev.Summary != "Dinner" || ev.Attendees[0].ResponseStatus != "accepted" ||
-			ev.Organizer.Self != (who == "ana") || ev.Organizer.Email != "ana@example.com" || (ev.Transparency != "") != (who == "bob") {
+			ev.Organizer.Self != (who == "ana") || ev.Organizer.Email != "ana@example.com" ||
+			(ev.Transparency != "") != (who == "bob") {
 			t.Errorf("%s has %+v", who, ev)
 		}
 	}
