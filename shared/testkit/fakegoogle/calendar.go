@@ -95,7 +95,12 @@ func (s *Server) put(ev *event) *apiError {
 // keeps the fields that are its user's own.
 func (s *Server) invited(ev *event) (copies []*event) {
 	organizer, _ := ev.Resource["organizer"].(map[string]any)
-	people, _ := ev.Resource["attendees"].([]any)
+	people := answered(ev.Resource["attendees"], nil)
+	for i, p := range people {
+		if guest, ok := p.(map[string]any); ok && guest["responseStatus"] == nil {
+			people[i] = merge(guest, map[string]any{"responseStatus": "needsAction"})
+		}
+	}
 	for _, p := range append([]any{organizer}, people...) {
 		person, _ := p.(map[string]any)
 		email, _ := person["email"].(string)

@@ -147,6 +147,9 @@ func TestInvitation(t *testing.T) {
 	if made, err = ana.Insert("primary", made).Do(); err != nil {
 		t.Fatal(err)
 	}
+	if ev, err := bob.Get("primary", made.Id).Do(); err != nil || ev.Attendees[1].ResponseStatus != "needsAction" {
+		t.Errorf("%v: bob is invited to %+v; want a second guest who has not answered", err, ev)
+	}
 	answered := guest("accepted")
 	answered.Transparency = "transparent"
 	if _, err := bob.Patch("primary", made.Id, answered).Do(); err != nil {
