@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -268,6 +269,38 @@ func TestConversation(t *testing.T) {
 	origin := m.tool.Reading([]byte(`{}`), raw)
 	if origin.Origin != "your mail" || !strings.Contains(origin.Found, "mail 2") {
 		t.Errorf("%.200s", origin.Found)
+	}
+}
+
+// TestThreadOfPrograms reads a conversation of ten mails, written by four mail programs in turn. Each text begins with
+// the answer, and the programs' ways to quote do not change that.
+func TestThreadOfPrograms(t *testing.T) {
+	m, own := openMailbox(t), regexp.MustCompile(`(?mi)^Message-Id:.*\r?\n`)
+	id := func(n int) string { return fmt.Sprintf("<%d@example.com>", n) }
+	references := ""
+	for n := range 10 {
+		program := []string{"gmail", "apple_mail", "thunderbird", "hotmail"}[n%4]
+		raw, err := os.ReadFile("testdata/mails/reply_" + program + ".eml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		head := "Message-Id: " + id(n) + "\n"
+		if n > 0 {
+			references += " " + id(n-1)
+			head += "In-Reply-To: " + id(n-1) + "\nReferences:" + references + "\n"
+		}
+		if err := m.Receive("me@example.com", append([]byte(head), own.ReplaceAll(raw, nil)...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := m.read(t, map[string]any{"threadId": first})
+	if err != nil || len(out.Mails) != 10 || out.More {
+		t.Fatalf("%v: %d mails, more: %v; want 10 and no more", err, len(out.Mails), out.More)
+	}
+	for n, l := range out.Mails {
+		if l.ThreadID != first || l.MessageID != id(n) || !strings.Contains(l.Text, "Hello") {
+			t.Errorf("mail %d is %+v", n, l)
+		}
 	}
 }
 
