@@ -123,6 +123,18 @@ await run({
     await prompt(page).fill('');
   },
 
+  'half an emoji is sent as the sign for what cannot be read': async (page) => {
+    await newThread(page);
+    await prompt(page).evaluate((box) => {
+      box.value = 'email gil@example.com that tea is at two \ud83d';
+      box.dispatchEvent(new InputEvent('input', { bubbles: true }));
+    });
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await cards(page).getByText('gil@example.com', { exact: true }).waitFor();
+    await elsewhere(page);
+    await page.locator('.action').getByText('Rejected, nothing was done').waitFor();
+  },
+
   'a card that is typed into stays when eleven newer ones come': async (page) => {
     await commented(page, 'fay', 'Ask Bob first');
     await view(page, 'Inbox');

@@ -171,6 +171,7 @@ var ApiError = class extends Error {
   }
 };
 var newId = () => crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+var wellFormed = (_, value) => typeof value === "string" ? value.toWellFormed?.() ?? value : value;
 function region() {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   const { language } = navigator;
@@ -201,11 +202,8 @@ function requests({ base = new URL(import.meta.url).origin, token, heard: heard2
         ...wait && { Prefer: `wait=${wait}` },
         ...accept && { Accept: accept }
       };
-      const res = await reach(
-        address2(path4),
-        { method, headers, credentials, body: json3 ? JSON.stringify(body) : body, signal: bounded(signal) },
-        by
-      );
+      const sent2 = json3 ? JSON.stringify(body, wellFormed) : body;
+      const res = await reach(address2(path4), { method, headers, credentials, body: sent2, signal: bounded(signal) }, by);
       heard2?.(res.headers.get("Date"), asked2);
       if (res.ok) return res;
       const err = await refusal(res);

@@ -19,6 +19,7 @@ var ApiError = class extends Error {
   }
 };
 var newId = () => crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+var wellFormed = (_, value) => typeof value === "string" ? value.toWellFormed?.() ?? value : value;
 function region() {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   const { language } = navigator;
@@ -49,11 +50,8 @@ function requests({ base = new URL(import.meta.url).origin, token, heard }) {
         ...wait && { Prefer: `wait=${wait}` },
         ...accept && { Accept: accept }
       };
-      const res = await reach(
-        address(path),
-        { method, headers, credentials, body: json2 ? JSON.stringify(body) : body, signal: bounded(signal) },
-        by
-      );
+      const sent = json2 ? JSON.stringify(body, wellFormed) : body;
+      const res = await reach(address(path), { method, headers, credentials, body: sent, signal: bounded(signal) }, by);
       heard?.(res.headers.get("Date"), asked);
       if (res.ok) return res;
       const err = await refusal(res);

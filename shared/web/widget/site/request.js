@@ -26,6 +26,12 @@ export class ApiError extends Error {
 export const newId = () => crypto.randomUUID?.()
   ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
+/**
+ * wellFormed puts U+FFFD in the place of half an emoji, which JSON in UTF-8 cannot have.
+ * @param {string} _ @param {unknown} value
+ */
+const wellFormed = (_, value) => (typeof value === 'string' ? value.toWellFormed?.() ?? value : value);
+
 export function region() {
   const { timeZone } = Intl.DateTimeFormat().resolvedOptions();
   const { language } = navigator;
@@ -58,8 +64,8 @@ export function requests({ base = new URL(import.meta.url).origin, token, heard 
         ...(json && { 'Content-Type': 'application/json' }), ...(key && { 'Idempotency-Key': key }),
         ...(wait && { Prefer: `wait=${wait}` }), ...(accept && { Accept: accept }),
       };
-      const res = await reach(address(path),
-        { method, headers, credentials, body: json ? JSON.stringify(body) : body, signal: bounded(signal) }, by);
+      const sent = json ? JSON.stringify(body, wellFormed) : body;
+      const res = await reach(address(path), { method, headers, credentials, body: sent, signal: bounded(signal) }, by);
       heard?.(res.headers.get('Date'), asked);
       if (res.ok) return res;
       const err = await refusal(res);
