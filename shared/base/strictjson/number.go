@@ -50,7 +50,7 @@ func Exact(object []byte) error {
 			return fault.Invalid(field(dec.StackPointer()), "a number is out of range")
 		case !Survives(number):
 			return fault.Invalid(field(dec.StackPointer()),
-				"this number has more digits than JSON stores exactly; send it as a string")
+				"this number has more digits than JSON stores exactly; if the field takes a text, send it as one")
 		}
 	}
 }

@@ -523,7 +523,7 @@ func TestHistoryLargeNumbers(t *testing.T) {
 		t.Fatalf("the page is asked for %+v", asked.Calls)
 	}
 	if told := string(w.model.Requests()[1].Contents[0]); !strings.Contains(told, "functionCall/args/id") ||
-		!strings.Contains(told, "send it as a string") {
+		!strings.Contains(told, "send it as one") {
 		t.Errorf("of its own call the model is told %s", told)
 	}
 	answered := w.answer(asked.History,
