@@ -11,9 +11,13 @@ import (
 	"testing"
 )
 
-// inventoryFile has every value of the environment prod, by the type and attribute of its resources. It shows in a
-// review what a change of Terraform does to a deployment. go test ./scripts/terraform -update writes it.
-const inventoryFile = "testdata/inventory.txt"
+// These files have every value of the environment prod, and of the bootstrap with everything, by the type and attribute
+// of the resources. They show in a review what a change of Terraform does. go test ./scripts/terraform -update writes
+// them.
+const (
+	inventoryOfProd      = "testdata/inventory.txt"
+	inventoryOfBootstrap = "testdata/inventory-bootstrap.txt"
+)
 
 var (
 	digest   = regexp.MustCompile(`[0-9a-f]{32,}|\bv1\.2\.3-[0-9a-z]+`) // of an archive
@@ -120,8 +124,8 @@ func configuredWords(t testing.TB, repository string) string {
 	return all.String()
 }
 
-// holdInventory compares the values of the environment prod with inventoryFile.
-func holdInventory(t testing.TB, s state, configured string) {
+// holdInventory compares the values of a state with its file.
+func holdInventory(t testing.TB, inventoryFile string, s state, configured string) {
 	t.Helper()
 	got := inventory(t, s, configured)
 	if *update {
@@ -136,11 +140,11 @@ func holdInventory(t testing.TB, s state, configured string) {
 	lines := strings.Split(string(want), "\n")
 	for _, line := range strings.Split(got, "\n") {
 		if !slices.Contains(lines, line) {
-			t.Errorf("a value of prod is not in %s (-update writes it): %s", inventoryFile, line)
+			t.Errorf("a value is not in %s (-update writes it): %s", inventoryFile, line)
 		}
 	}
 	if got != string(want) {
-		t.Errorf("%s is not what prod has; -update writes it", inventoryFile)
+		t.Errorf("%s is not what is deployed; -update writes it", inventoryFile)
 	}
 }
 
@@ -235,7 +239,7 @@ func findChanges(t *testing.T, s state, configured string) {
 			return r
 		})}
 		if seen := (&recorder{TB: t}); planted {
-			holdInventory(seen, changed, configured)
+			holdInventory(seen, inventoryOfProd, changed, configured)
 			if len(seen.errors) == 0 {
 				t.Errorf("%s with %s: the inventory shows nothing", f[0], f[2])
 			}

@@ -20,6 +20,19 @@ func holdTexts(t testing.TB, texts map[string]string) {
 	providersArePinned(t, texts)
 	providersAreLocked(t, texts)
 	invokersAreRenewed(t, texts)
+	projectsPay(t, texts)
+}
+
+// projectsPay checks that Google counts the calls of both roots against the quotas of the environment's project,
+// whatever project the person who applies has chosen.
+func projectsPay(t testing.TB, texts map[string]string) {
+	t.Helper()
+	for _, file := range []string{"main.tf", "bootstrap/main.tf"} {
+		if !strings.Contains(texts[file],
+			"\n  user_project_override = true\n  billing_project       = var.project_id\n") {
+			t.Errorf("%s uses the quotas of another project", file)
+		}
+	}
 }
 
 // providersAreLocked checks that each root has a lock file with only Google's provider, in the version whose schema the
@@ -65,6 +78,8 @@ var textFaults = []struct{ file, old, new, want string }{
 	{"modules/agent/versions.tf", `>= 6.50, < 9`, `>= 6.50`, "does not pin"},
 	{"modules/function/main.tf", "replace_triggered_by", "# replace_triggered_by", "created again"},
 	{"modules/function/main.tf", "google_cloudfunctions2_function.this.id]", "]", "created again"},
+	{"main.tf", "  billing_project       = var.project_id", "", "quotas of another project"},
+	{"bootstrap/main.tf", "user_project_override = true", "user_project_override = false", "quotas of another project"},
 }
 
 // TestTexts checks the text of the configuration, and that each planted fault is noticed.

@@ -58,12 +58,13 @@ func TestTerraform(t *testing.T) {
 				twoResumes(t, w)
 				findFaults(t, runs[dir+" prod"].State)
 				configured := configuredWords(t, w.dir)
-				holdInventory(t, runs[dir+" prod"].State, configured)
+				holdInventory(t, inventoryOfProd, runs[dir+" prod"].State, configured)
 				if !*update {
 					findChanges(t, runs[dir+" prod"].State, configured)
 				}
 			case "terraform/bootstrap":
 				findFaults(t, runs[dir+" everything"].State)
+				holdInventory(t, inventoryOfBootstrap, runs[dir+" everything"].State, configuredWords(t, w.dir))
 				servicesAreEnabled(t, w, runs[dir+" everything"].State)
 				providersArePinned(t, configuration(t, w.dir))
 			}
