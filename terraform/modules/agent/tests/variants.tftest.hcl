@@ -191,8 +191,8 @@ run "with_metrics" {
     error_message = "No function is told to measure nothing."
   }
   assert {
-    condition     = can(jsondecode(google_monitoring_dashboard.this["runs.json"].dashboard_json)) && alltrue([for alert in keys(local.measured) : length(google_monitoring_alert_policy.this[alert].conditions[0].condition_prometheus_query_language) == 1 && length(google_monitoring_alert_policy.this[alert].conditions) == 1])
-    error_message = "What is measured is shown, and somebody is told of what is wrong with it."
+    condition     = can(jsondecode(google_monitoring_dashboard.this["runs.json"].dashboard_json)) && alltrue([for alert in keys(local.measured) : one(google_monitoring_alert_policy.this[alert].conditions[0].condition_prometheus_query_language).evaluation_interval == "60s" && length(google_monitoring_alert_policy.this[alert].conditions) == 1])
+    error_message = "What is measured is shown, and somebody is told within a minute of what is wrong with it."
   }
 }
 
