@@ -21,6 +21,18 @@ func holdTexts(t testing.TB, texts map[string]string) {
 	providersAreLocked(t, texts)
 	invokersAreRenewed(t, texts)
 	projectsPay(t, texts)
+	replacedFirst(t, texts)
+}
+
+// replacedFirst checks that a new archive, certificate or ruleset exists before the old one is destroyed.
+func replacedFirst(t testing.TB, texts map[string]string) {
+	t.Helper()
+	for _, file := range []string{"modules/function/main.tf", "modules/agent/certificate.tf",
+		"modules/agent/rules.tf"} {
+		if !strings.Contains(texts[file], "\n    create_before_destroy = true\n") {
+			t.Errorf("%s destroys something before it is replaced", file)
+		}
+	}
 }
 
 // projectsPay checks that Google counts the calls of both roots against the quotas of the environment's project,
@@ -78,6 +90,8 @@ var textFaults = []struct{ file, old, new, want string }{
 	{"modules/agent/versions.tf", `>= 6.50, < 9`, `>= 6.50`, "does not pin"},
 	{"modules/function/main.tf", "replace_triggered_by", "# replace_triggered_by", "created again"},
 	{"modules/function/main.tf", "google_cloudfunctions2_function.this.id]", "]", "created again"},
+	{"modules/function/main.tf", "    create_before_destroy = true", "", "before it is replaced"},
+	{"modules/agent/certificate.tf", "create_before_destroy = true", "create_before_destroy = false", "it is replaced"},
 	{"main.tf", "  billing_project       = var.project_id", "", "quotas of another project"},
 	{"bootstrap/main.tf", "user_project_override = true", "user_project_override = false", "quotas of another project"},
 }
