@@ -109,6 +109,30 @@ destructive removes: docker podman nerdctl docker-compose podman-compose crictl 
 destructive removes: kubectl oc helm terraform tofu k3s | delete*, drain, uninstall, destroy, apply, replace, undo, taint, untaint, rollback, force-unlock, rm, --replicas=0, repo remove
 destructive removes: nomad vault packer | gc, disable, clean, VERB
 destructive removes: dropdb dropuser
+destructive removes: jj lb pvesubscription pveum | d, VERB
+destructive removes: doctl | a d, k d, VERB
+destructive removes: cli53 | rd, rrdelete, rrpurge, VERB
+destructive removes: dolt | -d, -D, --unset, VERB
+destructive removes: git | credential reject, credential erase
+destructive removes: qm | di, disk unlink
+destructive removes: kompose | down, VERB
+destructive removes: ibmcloud | worker replace, VERB
+destructive removes: devenv | gc, VERB
+destructive removes: ng | cache clean, VERB
+destructive removes: mvn | idea:clean, eclipse:clean, dependency:purge*
+destructive removes: secret-tool dunstctl | clear, history-clear
+destructive removes: fastlane | clear_*
+destructive removes: buku kubectx pw-metadata rpcinfo upnpc | -d, --delete*
+destructive removes: phpize spi | --clean
+destructive removes: pkcs11-tool | -b, --delete-object
+destructive removes: cheatshh | -dc, -dg
+destructive removes: regedit stow | -D, -R, --delete, --restow
+destructive removes: minipro | -E, --erase
+destructive deletes: gphoto2 exiv2 | -D, -d, rm, delete, --delete*
+destructive deletes: rcs | -o*
+destructive kills: tcpkill
+destructive kills: ssh-agent pulseaudio couchdb | -k, -d, --kill
+destructive kills: daemon | --stop
 destructive removes: crontab | -r
 destructive removes: emerge nix-env flyway | -C, -c, -e, --depclean, --prune, --unmerge, --uninstall, clean
 destructive kills: loginctl | terminate-*, kill-*

@@ -121,6 +121,9 @@ func removes(name string, args []string) bool {
 	if known || builtins[name] || len(risksOf()[name]) > 0 || talking()[name] || onlyLooks(name, args) {
 		return false
 	}
+	if i := firstOption(name, args); i >= 0 && args[i] == "--dry-run" {
+		return false
+	}
 	return namesVerb(args[:min(len(args), firstWords)]) || verb(name)
 }
 
