@@ -121,3 +121,32 @@ func TestChecksAwaitedBySession(t *testing.T) {
 		}
 	}
 }
+
+// TestTaskUntilGreen has a task that ends with green checks. One session gets them at its second try, after the model
+// has claimed too early that they are green. Another one fails after two tries.
+func TestTaskUntilGreen(t *testing.T) {
+	w := deploy(t)
+	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana"},
+		Files: map[string]string{"README.md": "A site."}, Branches: map[string]string{"fix": "b"}})
+	w.linkGitHub("ana", "ana")
+	ends := func(how string) func(string) (string, map[string]any) {
+		return func(string) (string, map[string]any) {
+			w.GitHub.AddCheck("acme", "web", "fix", fakegithub.Check{Name: "test", Status: "completed",
+				Conclusion: how})
+			return "github.waitForChecks", map[string]any{"owner": "acme", "repo": "web", "ref": "fix"}
+		}
+	}
+	s := &steps{green: 2, calls: []func(string) (string, map[string]any){ends("failure"), reflects, ends("success")}}
+	got := w.carriedOut(s)
+	if got.Status != plan.StatusCompleted || len(s.told) < 3 ||
+		!strings.Contains(s.told[1], "github.waitForChecks with green checks") || got.Tasks[0].GreenWithin != 2 {
+		t.Errorf("the session is %s, with %+v; the model saw %q", got.Status, got.Tasks, s.told)
+	}
+	s = &steps{green: 2, calls: []func(string) (string, map[string]any){ends("failure"), ends("timed_out"),
+		ends("success")}}
+	got = w.carriedOut(s)
+	if want := "The checks were not green after 2 tries."; got.Tasks[0].Status != plan.TaskFailed ||
+		got.Tasks[0].Error != want {
+		t.Errorf("the task is %+v, want it failed with %q", got.Tasks[0], want)
+	}
+}

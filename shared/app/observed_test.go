@@ -28,13 +28,14 @@ type steps struct {
 	tasks  int // number of planned tasks; 0 means one
 	grants []any
 	tools  []string // tools of the task, in addition to those of the grants
+	green  int      // tries until the task's checks are green; 0: they need not be
 	calls  []func(observed string) (name string, args map[string]any)
 	told   []string // what was observed of each call
 }
 
 func (s *steps) turn(r fakegemini.Request) fakegemini.Turn {
 	if r.Has("propose_plan") {
-		tasks := []any{map[string]any{"title": "Do it", "goal": "It is done.",
+		tasks := []any{map[string]any{"title": "Do it", "goal": "It is done.", "greenWithin": s.green,
 			"tools": append(granted(s.grants), s.tools...)}}
 		for range s.tasks - 1 {
 			tasks = append(tasks, tasks[0])

@@ -69,6 +69,8 @@ func (t *TaskState) repeated() string {
 // if it can continue.
 func (s *Session) Stuck() string {
 	switch {
+	case s.Current != nil && s.Current.notGreen() != "":
+		return s.Current.notGreen()
 	case s.Current == nil && s.cause == changes && s.Phase() == Planning && s.CallsLeft() == 0:
 		return fmt.Sprintf("The model proposed no usable plan in %d answers.", MaxPlanningCalls)
 	case s.Current == nil:
@@ -93,7 +95,8 @@ func (a *Act) shows(other *Act) bool {
 	return *a.Error == *other.Error && (sameArgs || !ofArgs)
 }
 
-// Missing returns the sorted names of the effects that the task must have and that are not recorded as done.
+// Missing returns the sorted names of the effects that the task must have and that are not recorded as done, and the
+// green checks if they are.
 func (t *TaskState) Missing() []string {
 	var out []string
 	for _, name := range t.Effects {
@@ -101,6 +104,9 @@ func (t *TaskState) Missing() []string {
 		if !slices.ContainsFunc(t.Acts, had) {
 			out = append(out, name)
 		}
+	}
+	if t.GreenWithin > 0 && !t.isGreen() {
+		out = append(out, waitForChecks+" with green checks and without a later commit")
 	}
 	return out
 }

@@ -135,6 +135,10 @@ func (b Bind) task(field string, t Task) (Task, error) {
 		return t, fault.Invalid(field+"/goal", "the limit of a goal is %d bytes", MaxGoal)
 	case len(t.DoneWhen) > MaxGoal:
 		return t, fault.Invalid(field+"/doneWhen", "the limit is %d bytes", MaxGoal)
+	case t.GreenWithin < 0 || t.GreenWithin > MaxTries:
+		return t, fault.Invalid(field+"/greenWithin", "must be from 0 to %d", MaxTries)
+	case t.GreenWithin > 0:
+		t.Tools = append(slices.Clone(t.Tools), waitForChecks)
 	}
 	for i, name := range t.Tools {
 		if b.Tools[name] == nil {

@@ -94,6 +94,9 @@ func (b Bind) addTask(card *tool.Preview, label string, t Task) {
 	if len(t.Effects) > 0 {
 		card.AddField(label+", required actions", titles(t.Effects))
 	}
+	if t.GreenWithin > 0 {
+		card.AddField(label+", ends with", "green checks, after at most "+inTries(t.GreenWithin))
+	}
 }
 
 // allowedBy is the label of each grant on a card. plancard.js looks for it.

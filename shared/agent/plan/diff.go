@@ -136,7 +136,7 @@ func (g Grant) same(as Grant) bool {
 
 func (t Task) same(as Task) bool {
 	return t.ID == as.ID && t.Title == as.Title && t.Goal == as.Goal && t.DoneWhen == as.DoneWhen &&
-		slices.Equal(t.Tools, as.Tools) && slices.Equal(t.Effects, as.Effects)
+		slices.Equal(t.Tools, as.Tools) && slices.Equal(t.Effects, as.Effects) && t.GreenWithin == as.GreenWithin
 }
 
 // Apply returns the plan with the changes made in order. It does not modify p. The error is a ValidationError that

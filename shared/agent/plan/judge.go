@@ -170,9 +170,10 @@ func atOnce(s *Session, changes []Change) bool {
 			covered = added <= MaxAdded &&
 				!slices.ContainsFunc(c.Task.Tools, func(name string) bool { return !slices.Contains(confirmed, name) })
 		case Modify:
-			covered = slices.Equal(was.Tools, c.Task.Tools) && slices.Equal(was.Effects, c.Task.Effects)
+			covered = slices.Equal(was.Tools, c.Task.Tools) && slices.Equal(was.Effects, c.Task.Effects) &&
+				was.GreenWithin == c.Task.GreenWithin
 		case Obsolete:
-			covered = len(was.Effects) == 0
+			covered = len(was.Effects) == 0 && was.GreenWithin == 0
 		}
 		if !covered {
 			return false

@@ -44,12 +44,14 @@ type textOut struct {
 
 func execute[In any](context.Context, tool.Call, In) (textOut, error) { return textOut{}, nil }
 
-// theTools returns four tools: one that reads, one with an effect and pinned arguments, one that acts in a container,
+// theTools returns five tools: two that read, one with an effect and pinned arguments, one that acts in a container,
 // and one without pinned arguments.
 func theTools() tool.Set {
 	set := tool.Set{}
 	for _, t := range []*tool.Tool{
 		tool.Define(tool.Def[pathIn, textOut]{Name: "github.readFile", Description: "Reads.",
+			Execute: execute[pathIn]}),
+		tool.Define(tool.Def[pathIn, textOut]{Name: "github.waitForChecks", Description: "Waits.",
 			Execute: execute[pathIn]}),
 		tool.Define(tool.Def[issueIn, textOut]{Name: "github.createIssue", Description: "Opens an issue.",
 			SideEffect: true, Preview: func(issueIn) tool.Preview { return tool.Preview{Title: "Issue"} },

@@ -40,6 +40,8 @@ type Task struct {
 	Tools    []string `json:"tools,omitempty" jsonschema:"names of the tools that the task needs"`
 	Effects  []string `json:"effects,omitempty" jsonschema:"those of its tools that must have been carried out when it is done"`
 	DoneWhen string   `json:"doneWhen,omitempty" jsonschema:"how to tell that the goal is reached"`
+	// GreenWithin makes green checks a condition of the task's end, and limits the waits for them that find others.
+	GreenWithin int `json:"greenWithin,omitempty" jsonschema:"of a task until checks are green: at most how many tries"`
 }
 
 // A Grant allows calls of one tool whose pinned arguments equal its target.

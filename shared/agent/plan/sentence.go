@@ -181,6 +181,9 @@ func (c Change) Sentence(was Task) string {
 	if !slices.Equal(was.Effects, c.Task.Effects) {
 		what = append(what, "effects")
 	}
+	if was.GreenWithin != c.Task.GreenWithin {
+		what = append(what, "tries until checks are green")
+	}
 	return "Changed (" + strings.Join(what, ", ") + "): " + c.Task.Title
 }
 

@@ -52,6 +52,7 @@ type Task struct {
 	Tools           []string        `json:"tools"`
 	Effects         []string        `json:"effects"`
 	DoneWhen        string          `json:"doneWhen"`
+	GreenWithin     int             `json:"greenWithin,omitempty"` // tries until the checks are green
 	Result          string          `json:"result,omitempty"`
 	Error           string          `json:"error,omitempty"`
 	Moments         []tool.Moment   `json:"moments,omitempty"` // points in time that Error mentions
@@ -164,7 +165,7 @@ func (s *Session) propose(p *plan.Proposal, zone *time.Location) {
 func viewTask(sessionID string, t plan.Task, status plan.TaskStatus) Task {
 	return Task{SessionID: sessionID, ID: t.ID, Title: t.Title, Goal: t.Goal, Status: status,
 		Tools: append([]string{}, t.Tools...), Effects: append([]string{}, t.Effects...), DoneWhen: t.DoneWhen,
-		RawReactHistory: "[]"}
+		GreenWithin: t.GreenWithin, RawReactHistory: "[]"}
 }
 
 // artifacts returns the URLs in the results of the session's completed effects, in their order and without duplicates.
