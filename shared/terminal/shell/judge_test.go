@@ -241,6 +241,8 @@ func TestReads(t *testing.T) {
 		"grep -rn -A 2 key . /a": {".", "/a"}, "wc -l f": {"f"}, "stat -c %s f": {}, "tail -- f": {"f"},
 		"rg x": {"."}, "rg -n x -g '*.go' /a -tgo": {"/a"}, "rg -e x": {"."}, "rg -ie x f g": {"f", "g"},
 		"rg --files": {"."}, "rg -- -x f": {"f"}, "cat f | rg x": {"f"}, "test -f /x": nil, "[ f -nt /x ]": nil,
+		"grep -rn x": {"."}, "cat f | grep -r x": {"f", "."}, "echo x | egrep --recursive -- x": {"."},
+		"cat f | grep -e x": {"f"}, "cat f | grep -r x g": {"f", "g"},
 		"grep -m1 -- x f": {"f"}, "ls /root": nil, "df /": nil, "du -sh /root": nil,
 	} {
 		j, err := shell.Judge(command, shell.POSIX)

@@ -74,9 +74,13 @@ func isLooker(name string) bool {
 
 // fits reports whether the program permits the arguments, and records which files and folders it reads.
 func (l looker) fits(j *Judgment, p *piece) bool {
-	argv := p.argv
-	operands, ok := l.flags(argv[1:])
-	least := l.least
+	operands, ok := l.flags(p.argv[1:])
+	if l.pattern && len(operands) == 1 && flagged(p.argv[1:], "r", "--recursive") {
+		// GNU's then searches the folder in which it runs, also behind a pipe; others wait for keys.
+		operands = append(operands, len(p.argv)-1)
+		p.argv = append(slices.Clone(p.argv), ".")
+	}
+	argv, least := p.argv, l.least
 	if p.fed && l.content && !l.files {
 		least = 0
 		if l.pattern {
@@ -155,13 +159,15 @@ func (j *Judgment) path(p *piece, at int, content bool) bool {
 
 // goesBelow reports whether the program reads below a folder.
 func (l looker) goesBelow(args []string) bool {
-	flagged := func(letters, name string) bool {
-		return slices.ContainsFunc(args, func(a string) bool {
-			return a == name || len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.ContainsAny(a, letters)
-		})
-	}
-	return l.walks != "" && (l.walks == always || flagged(l.walks, "--recursive")) &&
-		!(l.stays != "" && flagged(l.stays, "--one-file-system"))
+	return l.walks != "" && (l.walks == always || flagged(args, l.walks, "--recursive")) &&
+		!(l.stays != "" && flagged(args, l.stays, "--one-file-system"))
+}
+
+// flagged reports whether there is a flag of the letters or of the name.
+func flagged(args []string, letters, name string) bool {
+	return slices.ContainsFunc(args, func(a string) bool {
+		return a == name || len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.ContainsAny(a, letters)
+	})
 }
 
 // stands reports whether a word of a form matches the word.
