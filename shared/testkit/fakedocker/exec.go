@@ -84,8 +84,17 @@ func (e *Engine) execStart(r *http.Request) reply {
 		a.stdout, a.stderr = e.run(p, nil)
 	case e.o.Exec != nil:
 		a.stdout, a.stderr, p.exit = e.o.Exec(p.command)
+		if p.input {
+			a.feed = a.afterInput
+		}
 	}
 	return a
+}
+
+// afterInput reads the whole input before the output is sent: closing a connection with unread data resets it.
+func (a reply) afterInput(in io.Reader) (stdout, stderr string, answers bool) {
+	_, err := io.Copy(io.Discard, in)
+	return a.stdout, a.stderr, err == nil
 }
 
 func (e *Engine) execInspect(r *http.Request) reply {
