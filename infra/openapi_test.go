@@ -90,6 +90,7 @@ var (
 		"Checked": "api.postCheck", "Terminal": "api.terminalView", "OpenedTerminal": "api.terminalAnswer",
 		"Session": "planner.Session", "SessionTask": "planner.Task", "LogEntry": "planner.LogEntry",
 		"LogAction": "plan.Action", "SessionHead": "planner.Listed", "Sessions": "api.getPlans",
+		"ReviewComments": "api.getReviews", "ReviewComment": "planner.Comment",
 		"ContinueLine": "api.continueLine",
 		"Terminals":    "api.getTerminals", "Connections": "api.connectionsAnswer"}
 	namesOf = map[string]string{"Wish": "api.postPlan/in", "Refinement": "api.postRefine/in",

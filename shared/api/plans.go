@@ -115,6 +115,24 @@ func getPlan(r *request, of *planner.Planner) (any, error) {
 	return r.session(r.Context(), v)
 }
 
+// getReviews lists the user's own comments on the session's pull requests.
+func getReviews(r *request, of *planner.Planner) (any, error) {
+	id, err := r.id("sessionId")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	comments, err := of.Reviews(ctx, r.uid, id)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ok
+		Comments []planner.Comment `json:"comments"`
+	}{ok{true}, comments}, nil
+}
+
 func postRefine(r *request, of *planner.Planner) (any, error) {
 	p := r.patience(maxPlanWait)
 	id, err := r.id("sessionId")

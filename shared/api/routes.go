@@ -59,6 +59,7 @@ var (
 		{"POST", "/api/agent/plans", attaching(onPlans(postPlan))},
 		{"GET", "/api/agent/plans", onPlans(getPlans)},
 		{"GET", "/api/agent/plans/{sessionId}", onPlans(getPlan)},
+		{"GET", "/api/agent/plans/{sessionId}/reviews", onPlans(getReviews)},
 		{"POST", "/api/agent/plans/{sessionId}/refine", attaching(onPlans(postRefine))},
 		{"POST", "/api/agent/plans/{sessionId}/execute", onPlans(postExecute)},
 		{"DELETE", "/api/agent/plans/{sessionId}/grants/{grantId}", onPlans(deleteGrant)},

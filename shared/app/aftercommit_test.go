@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/plan"
+	"github.com/countersign-run/countersign/shared/engine/planner"
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub"
 )
 
@@ -148,5 +150,51 @@ func TestTaskUntilGreen(t *testing.T) {
 	if want := "The checks were not green after 2 tries."; got.Tasks[0].Status != plan.TaskFailed ||
 		got.Tasks[0].Error != want {
 		t.Errorf("the task is %+v, want it failed with %q", got.Tasks[0], want)
+	}
+}
+
+// TestReviewBecomesRefinement lists the comments of the session's user on the pull request that the session has opened,
+// and neither those of others nor those on another pull request. The words of one begin the next session.
+func TestReviewBecomesRefinement(t *testing.T) {
+	w := deploy(t)
+	w.GitHub.Add(fakegithub.Seed{Owner: "acme", Name: "web", Writers: []string{"ana", "bob"},
+		Files: map[string]string{"README.md": "A site."}, Branches: map[string]string{"fix": "b", "more": "c"},
+		Pulls: []fakegithub.SeedPull{{Author: "ana", Title: "Another", Head: "more", Base: "main"}}})
+	w.linkGitHub("ana", "ana")
+	target := map[string]any{"owner": "acme", "repo": "web", "head": "fix", "base": "main"}
+	got := w.carriedOut(&steps{
+		grants: []any{map[string]any{"tool": "github.createPullRequest", "target": target, "maxCalls": 1}},
+		calls: []func(string) (string, map[string]any){func(string) (string, map[string]any) {
+			args := maps.Clone(target)
+			args["title"] = "Fix"
+			return "github.createPullRequest", args
+		}}})
+	path := "/api/agent/plans/" + got.SessionID + "/reviews"
+	if a := w.call("GET", path, ""); a.HTTP != 200 || !strings.Contains(string(a.Body), `"comments":[]`) {
+		t.Fatalf("without comments: %d %s; the session is %s with %q", a.HTTP, a.Body, got.Status, got.Artifacts)
+	}
+	for n := range 25 { // more than a page
+		w.GitHub.AddReview("acme", "web", 2, fakegithub.Review{Author: "zoe", Path: "fix", Line: 1,
+			Body: fmt.Sprintf("Delete everything %d.", n)})
+	}
+	w.GitHub.AddReview("acme", "web", 1, fakegithub.Review{Author: "ana", Path: "more", Line: 1, Body: "Elsewhere."})
+	w.GitHub.AddReview("acme", "web", 2, fakegithub.Review{Author: "ana", Path: "fix", Line: 1, Body: "Say hello."})
+	var answer struct{ Comments []planner.Comment }
+	w.decode("GET", path, &answer)
+	if len(answer.Comments) != 1 || answer.Comments[0].Body != "Say hello." || answer.Comments[0].PullRequest != 2 {
+		t.Fatalf("the comments are %+v, want ana's on #2", answer.Comments)
+	}
+	words := answer.Comments[0].Words
+	for _, part := range []string{"pull request #2", "fix, line 1", "Say hello."} {
+		if !strings.Contains(words, part) {
+			t.Errorf("the words are %q, want %q in them", words, part)
+		}
+	}
+	next := w.planned(&steps{prompt: words})
+	if next.Prompt != words {
+		t.Errorf("the next session was asked %q, want %q", next.Prompt, words)
+	}
+	if a, err := w.Call(t.Context(), "bob", "GET", path, ""); err != nil || a.HTTP != 404 {
+		t.Errorf("bob gets %v %d %s, want 404", err, a.HTTP, a.Body)
 	}
 }

@@ -3,6 +3,7 @@ package app_test
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -25,7 +26,8 @@ import (
 // steps is a model that plans one task or several, with grants, and then makes one call after the other. Each call gets
 // the observations before it.
 type steps struct {
-	tasks  int // number of planned tasks; 0 means one
+	prompt string // empty: do it
+	tasks  int    // number of planned tasks; 0 means one
 	grants []any
 	tools  []string // tools of the task, in addition to those of the grants
 	green  int      // tries until the task's checks are green; 0: they need not be
@@ -75,8 +77,8 @@ func granted(grants []any) (tools []string) {
 func (w *proved) planned(s *steps) (got planner.Session) {
 	w.t.Helper()
 	w.SetModel(s.turn)
-	w.plans(&got, "", fmt.Sprintf(`{"prompt":"do it","repoUrl":"%s/acme/web","deadline":%q}`, w.App.Config.GitHubURL,
-		time.Now().Add(time.Hour).Format(time.RFC3339)))
+	w.plans(&got, "", fmt.Sprintf(`{"prompt":%q,"repoUrl":"%s/acme/web","deadline":%q}`, cmp.Or(s.prompt, "do it"),
+		w.App.Config.GitHubURL, time.Now().Add(time.Hour).Format(time.RFC3339)))
 	w.plans(&got, "/"+got.SessionID, "")
 	if got.Status != plan.StatusAwaiting {
 		w.t.Fatalf("it was planned as %+v", got)

@@ -65,7 +65,7 @@ func openPlanner(cfg config.Config, l *loop.Loop, linked bool) *planner.Planner 
 	door.Function = api.Plans.Name
 	p := &planner.Planner{Loop: &door, GitHubURL: cfg.GitHubURL, MaxDeadline: cfg.PlanMaxDeadline}
 	if linked && l.Tools["github.retrieveRepository"] != nil {
-		p.Repository = repositoryState(l.Tools)
+		p.Repository, p.Comments = repositoryState(l.Tools), ownComments(l.Tools)
 	}
 	return p
 }

@@ -185,6 +185,47 @@ func (l looker) file(ctx context.Context, commit, path string, most int) (string
 		&run.Excerpt{Path: path, Shown: len(shown), Size: f.Size}, nil
 }
 
+// maxCommentPages is the maximum number of pages of a pull request's comments that are read.
+const maxCommentPages = 5
+
+// ownComments implements planner.Planner.Comments.
+func ownComments(tools tool.Set) func(ctx context.Context, uid string, repo plan.Repo, number int) ([]planner.Comment,
+	error) {
+	return func(ctx context.Context, uid string, repo plan.Repo, number int) ([]planner.Comment, error) {
+		return looker{tools, uid, repo}.ownComments(ctx, number)
+	}
+}
+
+func (l looker) ownComments(ctx context.Context, number int) (own []planner.Comment, err error) {
+	const list = "github.listReviewComments"
+	account, err := l.tools[list].Place(ctx, tool.Scope{UID: l.uid})
+	if err != nil {
+		return nil, err
+	}
+	for page := 1; page <= maxCommentPages; page++ {
+		var got *struct {
+			Comments []struct {
+				planner.Comment
+				Author string
+			}
+			More bool
+		}
+		err := l.look(ctx, list, map[string]any{"prNumber": number, "page": page}, &got)
+		if err != nil || got == nil {
+			return own, err
+		}
+		for _, c := range got.Comments {
+			if strings.EqualFold(c.Author, account.Name) {
+				own = append(own, c.Comment)
+			}
+		}
+		if !got.More {
+			break
+		}
+	}
+	return own, nil
+}
+
 // look calls a tool that reads the repository.
 func (l looker) look(ctx context.Context, name string, more map[string]any, into any) error {
 	args := map[string]any{"owner": l.repo.Owner(), "repo": l.repo.Name()}

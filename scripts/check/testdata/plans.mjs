@@ -400,6 +400,38 @@ await run({
     await begin(page);
     await settled('it goes on from it', async () => (await sent('/api/agent/plans')).at(-1).continueFrom === it.id);
   },
+  'the user\'s own review comment becomes another plan by one press': async (page) => {
+    const comment = { pullRequest: 7, path: 'a.js', line: 3, body: evil, url: 'https://github.com/demo/site/pull/7#r1',
+      createdAt: soon, words: 'Make the change that I asked for.' };
+    await put('COMPLETED', { artifacts: ['https://github.com/demo/site/pull/7'] });
+    await doc(`GET /api/agent/plans/${it.id}/reviews`, { ok: true, comments: [] });
+    await page.goto(`${process.env.BASE_URL}/#/plans/${it.id}`);
+    const look = page.getByRole('button', { name: 'Show my review comments' });
+    await look.click();
+    await page.getByText('You have written no comments on lines of its pull requests.').waitFor();
+    await doc(`GET /api/agent/plans/${it.id}/reviews`, { ok: true, comments: [comment] });
+    await look.click();
+    const mine = page.getByRole('list', { name: 'Your review comments' });
+    await mine.getByText('a.js, line 3').waitFor();
+    expect('a comment is text', (await mine.locator('img').count()) === 0);
+    await narrow(page, 'review comments');
+    await doc('POST /api/agent/plans', session('PLANNING'));
+    const before = (await sent('/api/agent/plans')).length;
+    await mine.getByRole('button', { name: /^Ask for this change/ }).click();
+    await settled('it is asked for', async () => (await sent('/api/agent/plans')).length === before + 1);
+    const { prompt, repoUrl, continueFrom } = (await sent('/api/agent/plans')).at(-1);
+    expect(`in the words of the server (${prompt})`, prompt === comment.words && !continueFrom
+      && repoUrl === 'https://github.com/demo/site');
+    await put('AWAITING_CONFIRMATION', { artifacts: ['https://github.com/demo/site/pull/7'],
+      approvals: [approval('b'.repeat(64))] });
+    await page.reload();
+    await look.click();
+    await doc(`POST /api/agent/plans/${it.id}/refine`, session('PLANNING'));
+    await mine.getByRole('button', { name: /^Ask for this change/ }).click();
+    const refined = async () => (await sent(`/api/agent/plans/${it.id}/refine`)).at(-1);
+    await settled('the waiting plan is refined', async () => (await refined())?.refinementPrompt === comment.words
+      && (await refined()).planHash === 'b'.repeat(64));
+  },
   'another user\'s session is not there': async (page) => {
     await page.evaluate(() => { location.hash = '#/plans/notmine000000000'; });
     await page.getByText('Not found').waitFor();

@@ -232,7 +232,9 @@ func TestFilesNotSent(t *testing.T) {
 // TestMemoryOfRequestsWithFiles sends three requests with files that an instance cannot hold at once. The third one
 // waits until another one is answered. A request without a file does not wait.
 func TestMemoryOfRequestsWithFiles(t *testing.T) {
+	realpart.Unraced(t)
 	w := newEnv(t)
+	w.assistant().Limits.ModelTimeout = time.Hour // the model answers when the test tells it to
 	objects := folder.New(t.TempDir())
 	w.rec.Files, w.loop.Files = objects, objects
 	u, err := w.rec.Upload(t.Context(), "ana", file("a.txt", "first", conversation.MaxFileBytes*3/4))

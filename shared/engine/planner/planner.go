@@ -32,6 +32,10 @@ type Planner struct {
 	// that is not linked or has no access to the repository. If it is nil, plans are made from the prompt only, and the
 	// model gets a note that says so.
 	Repository func(ctx context.Context, uid string, repo plan.Repo) (Repository, error)
+
+	// Comments returns the newest comments that the user's linked account has written on the lines of a pull request,
+	// oldest first. The caller sets PullRequest and Words. It is nil where Repository is.
+	Comments func(ctx context.Context, uid string, repo plan.Repo, number int) ([]Comment, error)
 }
 
 // A Repository is a repository's data for the model at the start of a session.

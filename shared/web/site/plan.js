@@ -8,6 +8,7 @@ import { sentFiles } from './files.js';
 import { leftWords } from './left.js';
 import { toLink } from './link.js';
 import { state } from './plans.js';
+import { reviews } from './reviews.js';
 import { clocked } from './time.js';
 import { hurry, pause } from './widget/client.js';
 import { told as localised } from './widget/clock.js';
@@ -52,7 +53,7 @@ export async function planView(main, id, signal) {
       kept('tasks', [s.tasks, s.log], () => tasks(s)),
       kept('changes', [s.changes, s.tasks.length], () => changes(s)),
       kept('grants', [s.status, s.grants], () => grants(s, path, again, error)),
-      kept('after', [s.status, s.artifacts, s.log], () => after(s)),
+      kept('after', [s.status, s.artifacts, s.log, s.approvals.map(version)], () => after(s, again)),
       kept('foot', [s.status], () => foot(s, again, error)),
     ]);
   };
@@ -215,7 +216,7 @@ function grants(s, path, again, error) {
       !g.revoked && !over(s) && take(g))));
 }
 
-function after(s) {
+function after(s, again) {
   const unknown = s.log.filter((l) => l.executionStatus === 'unknown');
   return el('section',
     { class: 'stack', 'aria-label': 'Outcome', hidden: !s.artifacts.length && !unknown.length },
@@ -223,7 +224,8 @@ function after(s) {
     el('ul', { class: 'plain' }, ...s.artifacts.map((a) => el('li', {},
       /^https?:\/\//.test(a) ? el('a', { href: a, rel: 'noopener noreferrer', target: '_blank' }, a) : a)),
     ...unknown.map((l) =>
-      el('li', { class: 'error' }, `Outcome unknown: ${toolName(l.action.tool)}`))));
+      el('li', { class: 'error' }, `Outcome unknown: ${toolName(l.action.tool)}`))),
+    reviews(s, over(s), again));
 }
 
 function foot(s, again, error) {

@@ -118,6 +118,11 @@ function form(from, signal) {
   return node;
 }
 
-const begin = (prompt, repoUrl, until, from, key, files) => call('POST', '/api/agent/plans', { key,
+/**
+ * begin starts a session.
+ * @param {string} prompt @param {string} repoUrl @param {string} until the deadline
+ * @param {string} from a session whose unfinished tasks are continued; or '' @param {string} key @param {any[]} files
+ */
+export const begin = (prompt, repoUrl, until, from, key, files) => call('POST', '/api/agent/plans', { key,
   body: { prompt, repoUrl: repoUrl.trim(), deadline: new Date(until).toISOString(), continueFrom: from || undefined,
     attachments: files.length ? files.map(attached) : undefined, ...region() } });

@@ -792,7 +792,7 @@ var tools = {
   remember: "Remember a note",
   forget: "Delete a note"
 };
-var toolName = (tool) => tools[tool] ?? sentence(apart(tool.replace(/^action_|^(github|docker)\./, "")).replace(/[_.-]+/g, " "));
+var toolName = (tool2) => tools[tool2] ?? sentence(apart(tool2.replace(/^action_|^(github|docker)\./, "")).replace(/[_.-]+/g, " "));
 var apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
 var soon = {
   gmail_send: "Sending",
@@ -805,7 +805,7 @@ var soon = {
   remember: "Noting it",
   forget: "Deleting the note"
 };
-var holding = (tool) => soon[tool] ?? "Starting";
+var holding = (tool2) => soon[tool2] ?? "Starting";
 var under2 = {
   gmail_send: "Sending…",
   gmail_draft: "Leaving the draft…",
@@ -826,7 +826,7 @@ var under2 = {
   remember: "Noting it…",
   forget: "Deleting the note…"
 };
-var toolIcon = (tool) => /mail/.test(tool) ? "mail" : /calendar|event/.test(tool) ? "calendar" : /^run_commands?$/.test(tool) ? "prompt" : "tool";
+var toolIcon = (tool2) => /mail/.test(tool2) ? "mail" : /calendar|event/.test(tool2) ? "calendar" : /^run_commands?$/.test(tool2) ? "prompt" : "tool";
 var sentence = (s) => s ? s[0].toUpperCase() + s.slice(1) : s;
 var count = (n, one2, more2 = `${one2}s`) => `${n} ${n === 1 ? one2 : more2}`;
 var sized = (n) => n < 1024 ? count(n, "byte") : n < 1 << 20 ? `${Math.round(n / 1024)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
@@ -867,7 +867,7 @@ var shownAs = {
   run_command: { command: "Command", reasoning: "The assistant says" },
   run_commands: { commands: "Commands", reasoning: "The assistant says" }
 };
-var argument = (tool, name, preview2) => shownAs[tool]?.[name] ?? label(preview2?.fields?.find((f) => f.argument === name)?.label ?? name);
+var argument = (tool2, name, preview2) => shownAs[tool2]?.[name] ?? label(preview2?.fields?.find((f) => f.argument === name)?.label ?? name);
 var sessionWords = {
   PLANNING: "Planning",
   AWAITING_CONFIRMATION: "Needs your decision",
@@ -970,7 +970,7 @@ var allowedAs = {
   remember: "notes about you",
   forget: "deletions of notes about you"
 };
-var alwaysAs = (tool) => allowedAs[tool] ?? "this command on this host";
+var alwaysAs = (tool2) => allowedAs[tool2] ?? "this command on this host";
 function always(a) {
   if (a.decisions?.includes("approve_and_always_allow_command")) return alwaysAs(a.tool);
   const all3 = reached(a.args);
@@ -1576,12 +1576,12 @@ function words(v) {
   if (v === void 0) return "nothing";
   return Array.isArray(v) ? v.join(", ") : JSON.stringify(v);
 }
-function changes(tool, { proposed: before, args: after5, preview: preview2 }) {
+function changes(tool2, { proposed: before, args: after5, preview: preview2 }) {
   const names2 = Object.keys({ ...before, ...after5 }).filter((k) => JSON.stringify(before[k]) !== JSON.stringify(after5[k]));
   return el("ul", { class: "plain" }, ...names2.map((k) => el(
     "li",
     {},
-    `${argument(tool, k, preview2)}: `,
+    `${argument(tool2, k, preview2)}: `,
     el("del", {}, words(before[k]))
   )));
 }
@@ -3096,8 +3096,8 @@ customElements.define("card-others", CardOthers);
 // site/link.js
 var providers = { google: "Google", github: "GitHub" };
 var acting = [[/^(gmail|calendar)_/, "google"], [/^(github|docker)\.|^propose_plan$/, "github"]];
-async function begin(provider, tool) {
-  const body = { returnTo: `/${location.hash}`, ...tool && { tools: [tool] } };
+async function begin(provider, tool2) {
+  const body = { returnTo: `/${location.hash}`, ...tool2 && { tools: [tool2] } };
   const { url } = await call("POST", `/api/agent/connections/${provider}`, { body, credentials: "include" });
   location.assign(url);
 }
@@ -3113,8 +3113,8 @@ function returned() {
   history.replaceState(null, "", location.pathname + location.hash);
   return reasons[why]?.(name) ?? `The ${name} account could not be linked just now. Please try again.`;
 }
-function toLink(code2, tool, since) {
-  const provider = acting.find(([names2]) => names2.test(tool))?.[1];
+function toLink(code2, tool2, since) {
+  const provider = acting.find(([names2]) => names2.test(tool2))?.[1];
   if (!provider || !["reauth_required", "scope_missing"].includes(code2 ?? "")) return null;
   const error = el("span", { class: "error", role: "alert" });
   const link = button(`Link ${providers[provider]}`, async () => {
@@ -3123,7 +3123,7 @@ function toLink(code2, tool, since) {
       await busy(
         [link],
         link,
-        () => begin(provider, provider === "google" && code2 === "scope_missing" ? tool : void 0)
+        () => begin(provider, provider === "google" && code2 === "scope_missing" ? tool2 : void 0)
       );
     } catch (err) {
       trouble(error, err);
@@ -5957,6 +5957,69 @@ var begin2 = (prompt, repoUrl, until, from, key3, files3) => call("POST", "/api/
   }
 });
 
+// site/reviews.js
+var tool = "github.listReviewComments";
+function reviews(s, over4, again2) {
+  const waiting4 = s.approvals.find((a) => a.kind === "plan");
+  if (!s.artifacts.some((a) => /\/pull\/\d+$/.test(a)) || !(over4 || waiting4)) return void 0;
+  const path4 = `/api/agent/plans/${encodeURIComponent(s.sessionId)}`;
+  const error = el("p", { class: "error", role: "alert" });
+  const list2 = el("ul", { class: "stack plain", "aria-label": "Your review comments" });
+  const trying = (used, work) => {
+    trouble(error);
+    return busy([used], used, work).catch((err) => {
+      trouble(error, err);
+      error.append(toLink(err.code, tool) ?? "");
+    });
+  };
+  const ask3 = async (c, wish2) => {
+    if (waiting4) {
+      await call(
+        "POST",
+        `${path4}/refine`,
+        { body: { refinementPrompt: c.words, approvalId: waiting4.approvalId, planHash: waiting4.argsHash } }
+      );
+      say("Sent. The planner is making another plan. Nothing is confirmed.");
+      hurry();
+      again2();
+      return;
+    }
+    wish2.until ??= new Date(Date.now() + 4 * 3600 * 1e3).toISOString();
+    const next3 = await begin2(c.words, s.repoUrl, wish2.until, "", wish2.key, []);
+    say("Started: the planner is reading the repository.");
+    location.hash = `#/plans/${next3.sessionId}`;
+  };
+  const row5 = (c) => {
+    const wish2 = { key: newId(), until: void 0 };
+    return el(
+      "li",
+      { class: "item" },
+      el(
+        "div",
+        {},
+        el(
+          "p",
+          { class: "quiet" },
+          `${c.path}${c.line ? `, line ${c.line}` : ""} · `,
+          el("a", { href: c.url, rel: "noopener noreferrer", target: "_blank" }, `pull request #${c.pullRequest}`)
+        ),
+        el("p", { class: "long" }, c.body)
+      ),
+      button(
+        "Ask for this change",
+        (e) => trying(e.currentTarget, () => ask3(c, wish2)),
+        "small",
+        { "aria-label": `Ask for this change: ${c.body.slice(0, 80)}` }
+      )
+    );
+  };
+  const look2 = button("Show my review comments", (e) => trying(e.currentTarget, async () => {
+    const { comments } = await call("GET", `${path4}/reviews`);
+    list2.replaceChildren(...comments.length ? comments.map(row5) : [el("li", { class: "quiet" }, "You have written no comments on lines of its pull requests.")]);
+  }), "small", { "data-part": "reviews" });
+  return el("div", { class: "stack" }, el("div", { class: "buttons" }, look2), error, list2);
+}
+
 // site/plan.js
 var over2 = (s) => ["COMPLETED", "FAILED", "DEADLINE_EXCEEDED"].includes(s.status);
 async function planView(main, id3, signal) {
@@ -6002,7 +6065,7 @@ async function planView(main, id3, signal) {
       kept("tasks", [s.tasks, s.log], () => tasks(s)),
       kept("changes", [s.changes, s.tasks.length], () => changes2(s)),
       kept("grants", [s.status, s.grants], () => grants(s, path4, again2, error)),
-      kept("after", [s.status, s.artifacts, s.log], () => after4(s)),
+      kept("after", [s.status, s.artifacts, s.log, s.approvals.map(version)], () => after4(s, again2)),
       kept("foot", [s.status], () => foot(s, again2, error))
     ]);
   };
@@ -6212,7 +6275,7 @@ function grants(s, path4, again2, error) {
     ))
   );
 }
-function after4(s) {
+function after4(s, again2) {
   const unknown = s.log.filter((l) => l.executionStatus === "unknown");
   return el(
     "section",
@@ -6227,7 +6290,8 @@ function after4(s) {
         /^https?:\/\//.test(a) ? el("a", { href: a, rel: "noopener noreferrer", target: "_blank" }, a) : a
       )),
       ...unknown.map((l) => el("li", { class: "error" }, `Outcome unknown: ${toolName(l.action.tool)}`))
-    )
+    ),
+    reviews(s, over2(s), again2)
   );
 }
 function foot(s, again2, error) {
