@@ -64,12 +64,12 @@ type bounds struct {
 //     confirmed values, and numbers as they are written, in functions that move runs: 0.1 MB
 //   - files of e-mails, with their upload to Gmail, in functions that move runs: 0.1 MB
 //   - the forms in which gateways write answers, and the search for them: less than 0.1 MB
-//   - the quota of Gmail that all instances share, texts in UTF-7, and files in answers and for Vertex AI: less than
-//     0.1 MB
+//   - the quota of Gmail that all instances share, texts in UTF-7, files in answers and for Vertex AI, and review
+//     comments that become plans: 0.1 MB
 var (
 	ofAll   = bounds{40.8e6, 2.9e6, 9_640}
 	ofPlans = bounds{48.4e6, 3.5e6, 14_090}
-	ofHosts = bounds{39.8e6, 2.9e6, 9_640} // includes SSH
+	ofHosts = bounds{39.9e6, 2.9e6, 9_640} // includes SSH
 )
 
 // maxStatic is the maximum memory for variables that begin as zero. A table that is computed at the start without
@@ -80,7 +80,7 @@ const maxStatic = 34.2e6
 func TestSize(t *testing.T) {
 	realpart.Long(t, "it links some functions")
 	most := map[string]bounds{"run": ofAll, "stream": ofAll, "resume": ofAll, "resume-terminal": ofHosts,
-		"resume-plan": ofPlans, "chat": {33.6e6, 2.35e6, 6_900}, "web": {33.4e6, 0.9e6, 2600}}
+		"resume-plan": ofPlans, "chat": {33.7e6, 2.35e6, 6_900}, "web": {33.4e6, 0.9e6, 2600}}
 	bins := buildAlone(t, slices.Collect(maps.Keys(most))...)
 	for f, most := range most {
 		bin := filepath.Join(bins, f)

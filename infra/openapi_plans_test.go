@@ -118,6 +118,7 @@ func plans(t *testing.T, d *described) {
 	s.want(t, 200, revoke) // it is revoked already
 	s.want(t, 409, ask{op: "revokeGrant", params: append(one, made.Grants[0].ID)})
 	s.want(t, 200, ask{op: "plans"})
+	s.want(t, 200, ask{op: "planReviews", params: one})
 	s.want(t, 200, ask{op: "plan", params: one}).into(t, &made)
 	if made.Status != plan.StatusCompleted || len(made.Log) != 1 {
 		t.Errorf("the session ended as %+v", made)
