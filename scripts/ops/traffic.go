@@ -13,7 +13,8 @@ import (
 // traffic prints a shell script of gcloud commands that decide which revisions of the functions get the requests. It
 // changes nothing itself. Terraform must not move requests meanwhile (hold_traffic).
 //
-//   - hold: each revision that has the requests keeps them when a release is deployed. Writes the revisions to a file.
+//   - hold: each revision that has all requests, and need not be the newest one, keeps them when a release is deployed.
+//     Writes the revisions to a file.
 //   - move: the newest revisions get a part of the requests, in the order of an upgrade.
 //   - back: the revisions in the file get all requests again, in the opposite order.
 func traffic(flags *flag.FlagSet) runFunc {
@@ -79,9 +80,14 @@ func (p *trafficPlan) hold() string {
 	return fmt.Sprintf(`file=%s
 if [ -e "$file" ]; then echo "$file exists: the requests are held already" >&2; exit 1; fi
 hold() {
-	revision=$(services describe "$1" --format='value(status.latestReadyRevisionName)')
-	services update-traffic "$1" --to-revisions="$revision=100"
-	echo "$1 $revision" >> "$file"
+	now=$(services describe "$1" --format='value(status.traffic[].percent,status.traffic[].revisionName)')
+	set -- "$1" $now
+	if [ "$#" != 3 ] || [ "$2" != 100 ]; then
+		echo "$1 divides its requests among revisions: send all of them to one revision first" >&2
+		exit 1
+	fi
+	services update-traffic "$1" --to-revisions="$3=100"
+	echo "$1 $3" >> "$file"
 }
 %s`, quoted(p.file), lines)
 }

@@ -11,17 +11,24 @@ import (
 	"github.com/countersign-run/countersign/infra"
 )
 
-// gcloudOfTest stands for gcloud. A file for each service has its newest revision, and another one its traffic.
+// gcloudOfTest stands for gcloud. A file for each service has its newest revision, and another one the revisions that
+// have its requests, as gcloud prints them.
 const gcloudOfTest = `#!/bin/sh
 set -eu
 [ "$1 $2" = "run services" ]
 verb=$3 service=$4 to=$5
 case "$*" in *" --project=acme-prod --region=europe-north1 --quiet") ;; *) exit 64 ;; esac
 case "$verb $to" in
-"describe --format=value(status.latestReadyRevisionName)") cat "$GCLOUD/$service" ;;
-"update-traffic --to-"*) echo "$to" > "$GCLOUD/$service.traffic"; echo "$service $to" >> "$GCLOUD/log" ;;
+"describe --format=value(status.traffic[].percent,status.traffic[].revisionName)")
+	cat "$GCLOUD/$service.traffic" 2>/dev/null || printf '100\t%s\n' "$(cat "$GCLOUD/$service")"
+	exit ;;
+"update-traffic --to-latest") now="100	$(cat "$GCLOUD/$service")" ;;
+"update-traffic --to-revisions=LATEST="*) now="10;90	a;b" ;;
+"update-traffic --to-revisions="*=100) now=${to#*=} now="100	${now%=100}" ;;
 *) exit 64 ;;
 esac
+echo "$now" > "$GCLOUD/$service.traffic"
+echo "$service $to" >> "$GCLOUD/log"
 `
 
 // cloudRun is a pretended Cloud Run, with a folder for the scripts that ops prints.
@@ -107,10 +114,16 @@ func TestTraffic(t *testing.T) {
 	if !strings.Contains(out, "within 540 s") {
 		t.Errorf("the script ends with %q; want the longest time of resume", out)
 	}
+	if _, out, err := c.runs("hold", "-file", "other.txt"); err == nil ||
+		!strings.Contains(out, "divides its requests") {
+		t.Errorf("held in the middle of a move: %v, %s; want an error", err, out)
+	}
 	same([]string{"move"}, want("--to-latest", 1, 2, 3))
 	back := want("--to-revisions=SERVICE-00001-old=100", 1, 2, 3)
 	slices.Reverse(back)
 	same([]string{"back"}, back)
+	// The newest revision is the one that was given up, so it must not get the requests again.
+	same([]string{"hold", "-file", "next.txt"}, want("--to-revisions=SERVICE-00001-old=100", 1, 2, 3))
 }
 
 // TestTrafficRefuses checks the errors of wrong arguments.

@@ -138,14 +138,7 @@ func TestReleaseBefore(t *testing.T) {
 	if *earlierCommit != "" {
 		t.Run("record", recordBefore)
 	}
-	text, err := os.ReadFile(beforeFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var e earlier
-	if err := json.Unmarshal(text, &e); err != nil {
-		t.Fatal(err)
-	}
+	e := recorded(t, beforeFile)
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		w, _ := continues(t, e, settings...)
 		pending := w.call("GET", "/api/agent/approvals/pending", "").Approvals

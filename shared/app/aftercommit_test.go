@@ -173,7 +173,7 @@ func TestReviewBecomesRefinement(t *testing.T) {
 	if a := w.call("GET", path, ""); a.HTTP != 200 || !strings.Contains(string(a.Body), `"comments":[]`) {
 		t.Fatalf("without comments: %d %s; the session is %s with %q", a.HTTP, a.Body, got.Status, got.Artifacts)
 	}
-	for n := range 25 { // more than a page
+	for n := range 110 { // several pages
 		w.GitHub.AddReview("acme", "web", 2, fakegithub.Review{Author: "zoe", Path: "fix", Line: 1,
 			Body: fmt.Sprintf("Delete everything %d.", n)})
 	}

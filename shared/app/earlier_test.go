@@ -109,6 +109,19 @@ func continues(t *testing.T, e earlier, settings ...string) (w *proved, unknown 
 	return w, unknown
 }
 
+// recorded reads a record of what an earlier release left.
+func recorded(t *testing.T, file string) (e earlier) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &e)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
 // TestEarlierRelease ends the runs that an earlier release left when its process was killed: waiting, held, approved,
 // during an effect, in a review, and in a plan. Each effect takes place once. The users of approved mails are asked
 // again, because the tool has changed since. A run with an event that this release does not know stays as it is. The
@@ -117,14 +130,7 @@ func TestEarlierRelease(t *testing.T) {
 	if *earlierCommit != "" {
 		t.Run("record", recordEarlier)
 	}
-	text, err := os.ReadFile(earlierFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var e earlier
-	if err := json.Unmarshal(text, &e); err != nil {
-		t.Fatal(err)
-	}
+	e := recorded(t, earlierFile)
 	onEachStore(t, func(t *testing.T, settings ...string) {
 		w, unknown := continues(t, e, settings...)
 		for range 2 { // a plan needs a second step after its decision

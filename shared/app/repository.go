@@ -185,8 +185,8 @@ func (l looker) file(ctx context.Context, commit, path string, most int) (string
 		&run.Excerpt{Path: path, Shown: len(shown), Size: f.Size}, nil
 }
 
-// maxCommentPages is the maximum number of pages of a pull request's comments that are read.
-const maxCommentPages = 5
+// maxCommentPages is the maximum number of pages of a pull request's comments that are read: 500 comments.
+const maxCommentPages = 25
 
 // ownComments implements planner.Planner.Comments.
 func ownComments(tools tool.Set) func(ctx context.Context, uid string, repo plan.Repo, number int) ([]planner.Comment,

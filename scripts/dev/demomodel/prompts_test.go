@@ -20,8 +20,8 @@ import (
 //
 // where what is act, ask or answer, and act may name how many calls there are: act2. Prompts that are said one after
 // the other are parted by " >> "; the last one counts. The event of one that ends in " (done)" was created. After each
-// the server puts down what came of it, as it does for a model, and what was read has words that are requests. A prompt
-// that begins with "+NAME " has a file with this name.
+// prompt the server records the outcome, as it does for a model. Texts that were read have words that are requests. A
+// prompt that begins with "+NAME " has a file with this name.
 func TestPrompts(t *testing.T) {
 	file, err := os.Open("testdata/prompts.txt")
 	if err != nil {

@@ -33,8 +33,8 @@ type Planner struct {
 	// model gets a note that says so.
 	Repository func(ctx context.Context, uid string, repo plan.Repo) (Repository, error)
 
-	// Comments returns the newest comments that the user's linked account has written on the lines of a pull request,
-	// oldest first. The caller sets PullRequest and Words. It is nil where Repository is.
+	// Comments returns the comments that the user's linked account has written on the lines of a pull request, oldest
+	// first, of its first 500 comments. The caller sets PullRequest and Words. It is nil where Repository is.
 	Comments func(ctx context.Context, uid string, repo plan.Repo, number int) ([]Comment, error)
 }
 

@@ -49,6 +49,9 @@ const row = (s) => el('li', { class: 'item' },
 export const state = (s) => el('span', { class: `chip ${sessionMoods[s.status] ?? ''}` },
   sessionWords[s.status] ?? s.status);
 
+/** later returns the usual deadline, in milliseconds. */
+export const later = () => Date.now() + 4 * 3600 * 1000;
+
 // local returns a time for an input of dates and times: in the reader's time zone, to the minute.
 const local = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 60000).toISOString().slice(0, 16);
 
@@ -75,7 +78,7 @@ function form(from, signal) {
   const submit = el('button', { class: 'primary' }, 'Propose a plan');
   const error = el('p', { class: 'error', role: 'alert' });
   [prompt.value, repo.value] = [known.prompt ?? '', known.repo ?? ''];
-  until.value = new Date(known.until) > new Date() ? known.until : local(Date.now() + 4 * 3600 * 1000);
+  until.value = new Date(known.until) > new Date() ? known.until : local(later());
   // The key stays the same for the same words, so a retry after a lost answer starts no second session.
   const keep = (key) => drafts.set(slot,
     { prompt: prompt.value, repo: repo.value, until: until.value, set, from, key });

@@ -3,7 +3,7 @@
 import { call } from './api.js';
 import { busy, button, el, say, trouble } from './dom.js';
 import { toLink } from './link.js';
-import { begin } from './plans.js';
+import { begin, later } from './plans.js';
 import { hurry, newId } from './widget/client.js';
 
 const tool = 'github.listReviewComments';
@@ -35,7 +35,7 @@ export function reviews(s, over, again) {
       again();
       return;
     }
-    wish.until ??= new Date(Date.now() + 4 * 3600 * 1000).toISOString();
+    wish.until ??= new Date(later()).toISOString();
     const next = await begin(c.words, s.repoUrl, wish.until, '', wish.key, []);
     say('Started: the planner is reading the repository.');
     location.hash = `#/plans/${next.sessionId}`;

@@ -5472,9 +5472,9 @@ var cardless = (main, kept) => own().filter((id3) => !main.querySelector(`[data-
 var deciding = (list2, a) => Boolean(list2.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
 function part(row5, a, { approvals, more: more2 }) {
   if (!row5?.isConnected || row5.matches(":has(> .lapsed), :has([aria-busy])")) return;
-  const later2 = more2 && Date.parse(a.requestedAt) < Date.parse(approvals.at(-1)?.requestedAt);
-  row5.classList.toggle("used", later2 && (row5.contains(document.activeElement) || typedInto(a).length > 0));
-  const words3 = later2 || unsent(a.approvalId) ? void 0 : leftWords(a);
+  const later3 = more2 && Date.parse(a.requestedAt) < Date.parse(approvals.at(-1)?.requestedAt);
+  row5.classList.toggle("used", later3 && (row5.contains(document.activeElement) || typedInto(a).length > 0));
+  const words3 = later3 || unsent(a.approvalId) ? void 0 : leftWords(a);
   if (words3) row5.replaceChildren(el(
     "article",
     { class: "card lapsed", tabindex: -1, "aria-label": a.preview?.title ?? toolName(a.tool) },
@@ -5848,6 +5848,7 @@ var state = (s) => el(
   { class: `chip ${sessionMoods[s.status] ?? ""}` },
   sessionWords[s.status] ?? s.status
 );
+var later2 = () => Date.now() + 4 * 3600 * 1e3;
 var local3 = (ms) => new Date(ms - new Date(ms).getTimezoneOffset() * 6e4).toISOString().slice(0, 16);
 function form(from, signal) {
   const known6 = drafts.get(slot2) ?? {};
@@ -5882,7 +5883,7 @@ function form(from, signal) {
   const submit = el("button", { class: "primary" }, "Propose a plan");
   const error = el("p", { class: "error", role: "alert" });
   [prompt.value, repo.value] = [known6.prompt ?? "", known6.repo ?? ""];
-  until.value = new Date(known6.until) > /* @__PURE__ */ new Date() ? known6.until : local3(Date.now() + 4 * 3600 * 1e3);
+  until.value = new Date(known6.until) > /* @__PURE__ */ new Date() ? known6.until : local3(later2());
   const keep2 = (key3) => drafts.set(
     slot2,
     { prompt: prompt.value, repo: repo.value, until: until.value, set, from, key: key3 }
@@ -5984,7 +5985,7 @@ function reviews(s, over4, again2) {
       again2();
       return;
     }
-    wish2.until ??= new Date(Date.now() + 4 * 3600 * 1e3).toISOString();
+    wish2.until ??= new Date(later2()).toISOString();
     const next3 = await begin2(c.words, s.repoUrl, wish2.until, "", wish2.key, []);
     say("Started: the planner is reading the repository.");
     location.hash = `#/plans/${next3.sessionId}`;
