@@ -1,6 +1,7 @@
 package tool_test
 
 import (
+	"context"
 	"reflect"
 	"strings"
 	"testing"
@@ -61,5 +62,26 @@ func TestCardOfHiddenText(t *testing.T) {
 	if len(p.Warnings) != 3 || p.Warnings[0] != shown || !strings.HasPrefix(p.Warnings[1], "The title: there are ") ||
 		!strings.HasPrefix(p.Warnings[2], shown+": there are ") {
 		t.Errorf("got the warnings %q", p.Warnings)
+	}
+}
+
+// TestPreviewOfStandIn checks that a stand-in shows what its tool shows, and a title if the tool cannot show anything.
+func TestPreviewOfStandIn(t *testing.T) {
+	type in struct {
+		Text string `json:"text"`
+	}
+	for text, want := range map[string]string{"lunch": "Note lunch", "panic": "Call a stand-in"} {
+		tl := tool.Define(tool.Def[in, struct{}]{Name: "note", Description: "Notes.", SideEffect: true,
+			Execute: func(context.Context, tool.Call, in) (struct{}, error) { return struct{}{}, nil },
+			Preview: func(a in) tool.Preview {
+				if a.Text == "panic" {
+					panic("there is no account")
+				}
+				return tool.Preview{Title: "Note " + a.Text}
+			}})
+		p, err := tl.StandIn(nil).Preview([]byte(`{"text":"` + text + `"}`))
+		if err != nil || p.Title != want {
+			t.Errorf("%s: the title is %q, %v; want %q", text, p.Title, err, want)
+		}
 	}
 }

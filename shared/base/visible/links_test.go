@@ -48,6 +48,9 @@ func TestLinks(t *testing.T) {
 		"image set of WebKit": {
 			`<style>p{background:-webkit-image-set(url(//e.example/1) 1x, "//e.example/2" 2x)}</style>`,
 			[]Link{{"//e.example/1", true}, {"//e.example/2", true}}},
+		"two image sets": {
+			`<style>p{background:image-set("//e.example/1" 1x)}q{background:image-set("//e.example/2" 1x)}</style>`,
+			[]Link{{"//e.example/1", true}, {"//e.example/2", true}}},
 		"escapes in a style":  {`<p style="background:u\72l(//e.example/e)">`, []Link{{"//e.example/e", true}}},
 		"comments in a style": {`<style>@import/**/"//e.example/i";</style>`, []Link{{"//e.example/i", true}}},
 		"a frame's document": {`<iframe srcdoc="<img src='//e.example/f'><a href=//e.example/a>x</a>"></iframe>`,

@@ -213,6 +213,19 @@ func TestRunEndsProcessGroup(t *testing.T) {
 	}
 }
 
+// TestOutputOnBusyMachine gives the reader no time after the end of the programs: all of their output is read.
+func TestOutputOnBusyMachine(t *testing.T) {
+	t.Cleanup(process.SetDrain(0))
+	text := strings.Repeat("0123456789abcdef", 2<<10) // half of a pipe
+	for range 20 {
+		got, err := process.Run(t.Context(), process.Command{List: shell.List{{When: shell.Always,
+			Commands: [][]string{{"cat"}, {"cat"}}}}, Dir: os.TempDir(), Env: env, Stdin: text})
+		if err != nil || got.Stdout != text {
+			t.Fatalf("%d bytes arrive, %v; want %d", len(got.Stdout), err, len(text))
+		}
+	}
+}
+
 func TestRunConcurrently(t *testing.T) {
 	files := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
@@ -232,7 +245,7 @@ func TestRunConcurrently(t *testing.T) {
 				Commands: [][]string{{"echo", "a"}, {"cat"}}}},
 				Dir: os.TempDir(), Env: env})
 			if err == nil && got.Stdout != "a\n" {
-				err = errors.New(got.Stdout)
+				err = fmt.Errorf("the output is %q; want a", got.Stdout)
 			}
 			done <- err
 		}()

@@ -1,9 +1,11 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -12,15 +14,19 @@ import (
 // MaxOutput is the number of bytes that are kept of each stream.
 const MaxOutput = 1 << 20
 
-// drain is how long the streams are read after all programs have ended. A process with its own session may keep them
-// open forever.
-const drain = 500 * time.Millisecond
+// drain is how long this process waits for more output after all programs have ended. A process with its own session
+// may keep the streams open forever. What the programs wrote is read in any case: it is in the pipes by then.
+var drain = 500 * time.Millisecond
+
+// maxPipe is the maximum number of bytes that a pipe holds (pipe(7)).
+const maxPipe = 1 << 20
 
 // streams are the pipes that all programs of a command share. This process reads and writes the other ends.
 type streams struct {
 	in, out, err *os.File // the programs' ends
 
 	ours           []*os.File
+	reads          []*os.File // those of ours that are read
 	stdout, stderr capture
 	busy           sync.WaitGroup
 }
@@ -47,8 +53,8 @@ func open(stdin string) (s *streams, err error) {
 	if errR, s.err, err = s.pipe(true); err != nil {
 		return s, err
 	}
-	s.busy.Go(func() { _, _ = io.Copy(&s.stdout, outR) })
-	s.busy.Go(func() { _, _ = io.Copy(&s.stderr, errR) })
+	s.busy.Go(func() { s.stdout.read(outR) })
+	s.busy.Go(func() { s.stderr.read(errR) })
 	if inW != nil {
 		s.busy.Go(func() {
 			_, _ = io.WriteString(inW, stdin) // a program that does not read its input does not need it
@@ -64,7 +70,7 @@ func (s *streams) pipe(readOurs bool) (r, w *os.File, err error) {
 		return nil, nil, err
 	}
 	if readOurs {
-		s.ours = append(s.ours, r)
+		s.ours, s.reads = append(s.ours, r), append(s.reads, r)
 	} else {
 		s.ours = append(s.ours, w)
 	}
@@ -78,12 +84,26 @@ func (s *streams) close() Result {
 			f.Close()
 		}
 	}
-	late := time.AfterFunc(drain, s.hangUp)
+	late := time.AfterFunc(drain, s.expire)
 	s.busy.Wait()
 	late.Stop()
 	s.hangUp()
 	return Result{Stdout: s.stdout.text(), Stderr: s.stderr.text(),
 		Truncated: s.stdout.lost > 0 || s.stderr.lost > 0}
+}
+
+// expire ends all waiting: for more output, and for a program that reads its input.
+func (s *streams) expire() {
+	for _, f := range s.reads {
+		if f.SetReadDeadline(time.Now()) != nil { // this system's pipes have no deadlines
+			_ = f.Close()
+		}
+	}
+	for _, f := range s.ours {
+		if !slices.Contains(s.reads, f) {
+			_ = f.Close()
+		}
+	}
 }
 
 // hangUp closes this process's ends. A second call does nothing.
@@ -97,6 +117,25 @@ func (s *streams) hangUp() {
 type capture struct {
 	kept []byte
 	lost int
+}
+
+// read reads the stream to its end, or until it expires. It then reads what the pipe already holds.
+func (c *capture) read(r *os.File) {
+	if _, err := io.Copy(c, r); !errors.Is(err, os.ErrDeadlineExceeded) {
+		return
+	}
+	if r.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	buf := make([]byte, 32<<10)
+	for left := maxPipe; left > 0; {
+		n := readNow(r, buf)
+		if n <= 0 {
+			return
+		}
+		_, _ = c.Write(buf[:n])
+		left -= n
+	}
 }
 
 func (c *capture) Write(p []byte) (int, error) {

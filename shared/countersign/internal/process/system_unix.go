@@ -24,3 +24,18 @@ func outOfResources(err error) bool {
 	}
 	return false
 }
+
+// readNow reads from a pipe without waiting. It returns 0 if there is nothing to read.
+func readNow(r *os.File, buf []byte) (n int) {
+	raw, err := r.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	if err := raw.Read(func(fd uintptr) bool {
+		n, err = syscall.Read(int(fd), buf)
+		return true
+	}); err != nil {
+		return 0
+	}
+	return n
+}
