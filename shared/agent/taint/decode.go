@@ -28,9 +28,9 @@ var (
 	quotedRuns  = lazyregexp.New(`(?:=[0-9a-fA-F]{2})+`)
 	softBreaks  = lazyregexp.New(`=\r?\n`)
 	escapeRuns  = lazyregexp.New(`(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\u\{[0-9a-fA-F]{1,6}\}|\\[0-3][0-7]{2}|` +
-		`\\U[0-9a-fA-F]{8}|%u[0-9a-fA-F]{4})+`)
-	cssRuns   = lazyregexp.New(`(?:\\[0-9a-fA-F]{2,6} ?){4,}`)
-	pointRuns = lazyregexp.New(`(?i:u\+[0-9a-f]{4,6}[ ,;]{0,2})+`)
+		`\\x\{[0-9a-fA-F]{1,6}\}|\\N\{U\+[0-9a-fA-F]{1,6}\}|\\U[0-9a-fA-F]{8}|%u[0-9a-fA-F]{4})+`)
+	cssRuns   = lazyregexp.New(`(?:\\[0-9a-fA-F]{2,6} ?)+`)
+	pointRuns = lazyregexp.New(`(?i:u\+(?:10[0-9a-f]{4}|[1-9a-f][0-9a-f]{4}|[0-9a-f]{4})[ ,;]{0,2})+`)
 	tags      = lazyregexp.New(`</?[a-zA-Z!][^<>]{0,500}>`)
 )
 
@@ -175,9 +175,9 @@ func escaped(run string) string {
 	for run != "" {
 		size, digits, in := 4, "", 16
 		switch {
-		case strings.HasPrefix(run, `\u{`):
+		case run[2] == '{':
 			size = strings.IndexByte(run, '}') + 1
-			digits = run[3 : size-1]
+			digits = strings.TrimPrefix(run[3:size-1], "U+")
 		case run[1] == 'u':
 			size, digits = 6, run[2:6]
 		case run[1] == 'U':
