@@ -23,7 +23,7 @@ const (
 
 // agent is the command that an agent runs on the terminal.
 type agent struct {
-	keeper *supervisor.Keeper
+	keeper *supervisor.Client
 	pause  time.Duration // Times.Pause
 	known  chan struct{} // closed once it is known whether a command runs
 	once   sync.Once

@@ -457,7 +457,7 @@ func (w *world) begins(command string, asks func(bool)) <-chan supervisor.Result
 }
 
 // keeper returns the keeper of the user's host, and a function that releases its connection.
-func (w *world) keeper() (*supervisor.Keeper, func()) {
+func (w *world) keeper() (*supervisor.Client, func()) {
 	w.t.Helper()
 	host, err := terminal.ReadHost(w.t.Context(), w.store, "ana", hostID)
 	if err != nil {
@@ -728,7 +728,7 @@ func TestKeysAfterACommand(t *testing.T) {
 // silent is a connection to a host with a keeper that never answers.
 type silent struct{ supervisor.Conn }
 
-func (silent) Recall() any  { return supervisor.Keeper{Facts: supervisor.Facts{Home: "/root"}} }
+func (silent) Recall() any  { return supervisor.Client{Facts: supervisor.Facts{Home: "/root"}} }
 func (silent) Remember(any) {}
 
 func (silent) Exec(ctx context.Context, _ supervisor.Exec) (int, error) {

@@ -57,7 +57,7 @@ func (t *socket) watchTerminal(ctx context.Context) {
 }
 
 // shell carries the person's shell. If the host has lost the keeper since it was last asked, shell installs it again.
-func (t *socket) shell(ctx context.Context, conn supervisor.Conn, k *supervisor.Keeper, size supervisor.Size) {
+func (t *socket) shell(ctx context.Context, conn supervisor.Conn, k *supervisor.Client, size supervisor.Size) {
 	err := t.oneShell(ctx, k, size)
 	if errors.Is(err, supervisor.ErrOther) {
 		if k, err = supervisor.Ask(ctx, conn); err == nil {
@@ -76,7 +76,7 @@ func (t *socket) shell(ctx context.Context, conn supervisor.Conn, k *supervisor.
 }
 
 // oneShell attaches to the shell. Keys that are typed after it returns are left for the next attachment.
-func (t *socket) oneShell(ctx context.Context, k *supervisor.Keeper, size supervisor.Size) error {
+func (t *socket) oneShell(ctx context.Context, k *supervisor.Client, size supervisor.Size) error {
 	typing, over := context.WithCancel(ctx)
 	defer over()
 	return k.Shell(ctx, t.id, size, reader{t.typed, typing}, printer{t.screen, true}, t.resize)

@@ -19,8 +19,8 @@ func hundredths(d time.Duration) string { return strconv.FormatInt(int64(d/(10*t
 // Start begins a command and copies its output to out until it has ended. This package's error values describe the
 // known state of the command. After any other error, the command may have begun, unless the connection marks the error
 // as transient. If ctx ends or out fails, the command continues.
-func (k *Keeper) Start(ctx context.Context, s Start, out io.Writer) (Result, error) {
-	args, err := k.arguments(s)
+func (c *Client) Start(ctx context.Context, s Start, out io.Writer) (Result, error) {
+	args, err := c.arguments(s)
 	if err != nil {
 		return Result{}, err
 	}
@@ -29,20 +29,20 @@ func (k *Keeper) Start(ctx context.Context, s Start, out io.Writer) (Result, err
 	request := func() io.Reader { return strings.NewReader(s.request(mark)) }
 	x := Exec{}
 	switch {
-	case k.Facts.Home == "" && !s.Plain:
+	case c.Facts.Home == "" && !s.Plain:
 		return Result{}, ErrHome
-	case k.Facts.Home == "":
+	case c.Facts.Home == "":
 		x.Line, x.Stdin = bare("bare", args...), io.MultiReader(strings.NewReader(script), request())
-	case k.Facts.PTY:
-		x.Line, x.Stdin = k.line("start", args...), request()
+	case c.Facts.PTY:
+		x.Line, x.Stdin = c.line("start", args...), request()
 	default: // the terminal is the channel's, and its input is the user's
 		staged := newMark()
-		if err := k.stage(ctx, staged, request()); err != nil {
+		if err := c.stage(ctx, staged, request()); err != nil {
 			return Result{}, err
 		}
-		x.Line, x.PTY = k.line("start", append(args, "pty=channel", "staged="+staged)...), &s.Size
+		x.Line, x.PTY = c.line("start", append(args, "pty=channel", "staged="+staged)...), &s.Size
 	}
-	end, err := k.exec(ctx, x, mark, out, s.Asks)
+	end, err := c.exec(ctx, x, mark, out, s.Asks)
 	if err != nil {
 		return Result{}, err
 	}
@@ -71,9 +71,9 @@ func (s *Start) request(mark string) string {
 	return b.String() + s.Command + mark
 }
 
-func (k *Keeper) stage(ctx context.Context, name string, request io.Reader) error {
+func (c *Client) stage(ctx context.Context, name string, request io.Reader) error {
 	mark := newMark()
-	end, err := k.exec(ctx, Exec{Line: k.line("stage", "staged="+name, "mark="+mark), Stdin: request}, mark,
+	end, err := c.exec(ctx, Exec{Line: c.line("stage", "staged="+name, "mark="+mark), Stdin: request}, mark,
 		io.Discard, nil)
 	if err == nil && end != "over" {
 		err = ErrHome
@@ -82,23 +82,23 @@ func (k *Keeper) stage(ctx context.Context, name string, request io.Reader) erro
 }
 
 // arguments checks a command and returns the script's arguments, which do not include the command's text.
-func (k *Keeper) arguments(s Start) ([]string, error) {
+func (c *Client) arguments(s Start) ([]string, error) {
 	if s.Handle == "" {
-		s.Handle = k.Handle()
+		s.Handle = c.Handle()
 	}
 	args, err := handle(s.Handle)
 	if err != nil {
 		return nil, err
 	}
-	if err := k.check(s); err != nil {
+	if err := c.check(s); err != nil {
 		return nil, err
 	}
 	if s.Size == (Size{}) {
 		s.Size = Size{Cols: 80, Rows: 24}
 	}
 	args = append(args, "id="+s.ID, "grammar="+string(s.Grammar), "limit="+hundredths(s.Limit),
-		"term_after="+hundredths(k.Times.Term), "kill_after="+hundredths(k.Times.Kill),
-		"quiet="+hundredths(k.Times.Quiet), "patience="+hundredths(k.Times.Patience),
+		"term_after="+hundredths(c.Times.Term), "kill_after="+hundredths(c.Times.Kill),
+		"quiet="+hundredths(c.Times.Quiet), "patience="+hundredths(c.Times.Patience),
 		fmt.Sprintf("rows=%d", s.Size.Rows), fmt.Sprintf("cols=%d", s.Size.Cols))
 	if s.Terminal != "" {
 		args = append(args, "term="+s.Terminal)
@@ -112,11 +112,11 @@ func (k *Keeper) arguments(s Start) ([]string, error) {
 	if s.Pin != (Pin{}) {
 		args = append(args, "pinned=1")
 	}
-	return append(args, k.openArguments(s.Opens)...), nil
+	return append(args, c.openArguments(s.Opens)...), nil
 }
 
 // check returns the first reason why the script cannot run the command.
-func (k *Keeper) check(s Start) error {
+func (c *Client) check(s Start) error {
 	if err := checkID(s.ID); err != nil {
 		return err
 	}
@@ -131,14 +131,14 @@ func (k *Keeper) check(s Start) error {
 		return fmt.Errorf("supervisor: unknown shell grammar %q", s.Grammar)
 	case s.Limit <= 0:
 		return fmt.Errorf("supervisor: a command needs a limit")
-	case !k.Opens(&s.Opens) || len(s.Opens.Paths)+len(s.Opens.Looks) > 0 && !s.Plain:
+	case !c.Opens(&s.Opens) || len(s.Opens.Paths)+len(s.Opens.Looks) > 0 && !s.Plain:
 		return fmt.Errorf("supervisor: the host cannot open these paths for a command")
 	}
 	return nil
 }
 
 // openArguments returns the script's arguments for the paths that it opens for a command.
-func (k *Keeper) openArguments(o Opens) (args []string) {
+func (c *Client) openArguments(o Opens) (args []string) {
 	if n := len(o.Paths); n > 0 {
 		args = append(args, fmt.Sprintf("opens=%d", n))
 	}
@@ -146,7 +146,7 @@ func (k *Keeper) openArguments(o Opens) (args []string) {
 		args = append(args, fmt.Sprintf("within=%d", len(o.Within)))
 	}
 	if len(o.Paths) > 0 || o.Git != "" {
-		args = append(args, "open_after="+hundredths(k.Times.Open))
+		args = append(args, "open_after="+hundredths(c.Times.Open))
 	}
 	if n := len(o.Looks); n > 0 {
 		args = append(args, fmt.Sprintf("looks=%d", n))
@@ -168,13 +168,13 @@ func (k *Keeper) openArguments(o Opens) (args []string) {
 
 // Opens reports whether the host can open the paths. The script stores them as lines and in a sed script, so some
 // characters are not allowed.
-func (k *Keeper) Opens(o *Opens) bool {
+func (c *Client) Opens(o *Opens) bool {
 	names := slices.Concat(o.Within, o.Looks)
 	for _, p := range o.Paths {
 		names = append(names, p.Name, p.Shown)
 	}
 	odd := func(name string) bool { return name == "" || strings.ContainsAny(name, "\x00\n\\&|") }
-	return (len(o.Paths) == 0 || k.Facts.Proc && len(o.Paths) <= MaxOpens) && !slices.ContainsFunc(names, odd)
+	return (len(o.Paths) == 0 || c.Facts.Proc && len(o.Paths) <= MaxOpens) && !slices.ContainsFunc(names, odd)
 }
 
 // octal encodes a path so that the script can read it as one line.
@@ -190,7 +190,7 @@ func octal(s string) string {
 	return b.String()
 }
 
-// An AttachOption changes how [Keeper.Attach] attaches to a command.
+// An AttachOption changes how [Client.Attach] attaches to a command.
 type AttachOption func(*attach)
 
 type attach struct {
@@ -205,14 +205,14 @@ func Asks(f func(asking bool)) AttachOption { return func(a *attach) { a.asks = 
 func Hold() AttachOption { return func(a *attach) { a.args = append(a.args, "hold=1") } }
 
 // Attach copies a command's output to out, starting at byte from, until the command has ended. It returns the same
-// errors as [Keeper.Start]. If Facts.PTY is false, the host keeps no output.
-func (k *Keeper) Attach(ctx context.Context, id string, from int64, out io.Writer, options ...AttachOption) (
+// errors as [Client.Start]. If Facts.PTY is false, the host keeps no output.
+func (c *Client) Attach(ctx context.Context, id string, from int64, out io.Writer, options ...AttachOption) (
 	Result, error) {
 	var a attach
 	for _, o := range options {
 		o(&a)
 	}
-	end, err := k.verb(ctx, "attach", id, nil, out, a.asks, append(a.args, fmt.Sprintf("from=%d", from))...)
+	end, err := c.verb(ctx, "attach", id, nil, out, a.asks, append(a.args, fmt.Sprintf("from=%d", from))...)
 	if err != nil {
 		return Result{}, err
 	}
@@ -220,24 +220,24 @@ func (k *Keeper) Attach(ctx context.Context, id string, from int64, out io.Write
 }
 
 // verb runs a verb that concerns one command.
-func (k *Keeper) verb(ctx context.Context, verb, id string, in io.Reader, out io.Writer, asks func(bool),
+func (c *Client) verb(ctx context.Context, verb, id string, in io.Reader, out io.Writer, asks func(bool),
 	args ...string) (string, error) {
 	if err := checkID(id); err != nil {
 		return "", err
 	}
-	if k.Facts.Home == "" {
+	if c.Facts.Home == "" {
 		return "", ErrHome
 	}
 	mark := newMark()
 	args = append(args, "id="+id, "mark="+mark)
-	return k.exec(ctx, Exec{Line: k.line(verb, args...), Stdin: in}, mark, out, asks)
+	return c.exec(ctx, Exec{Line: c.line(verb, args...), Stdin: in}, mark, out, asks)
 }
 
 // Input sends typed bytes to a running command. The bytes are neither stored nor part of the output, unless the
 // command's terminal echoes them. The error is ErrEnded for a command that has ended, and ErrOther for one that has not
 // begun.
-func (k *Keeper) Input(ctx context.Context, id string, typed []byte) error {
-	end, err := k.verb(ctx, "input", id, strings.NewReader(string(typed)), io.Discard, nil)
+func (c *Client) Input(ctx context.Context, id string, typed []byte) error {
+	end, err := c.verb(ctx, "input", id, strings.NewReader(string(typed)), io.Discard, nil)
 	if err == nil && end != "over" {
 		_, err = result(end)
 	}
@@ -246,8 +246,8 @@ func (k *Keeper) Input(ctx context.Context, id string, typed []byte) error {
 
 // Stop stops a command in the same way as its time limit: ^C, then SIGTERM, then SIGKILL. It does not wait for the
 // end. A command that has not begun will not begin; a command that has ended does not change.
-func (k *Keeper) Stop(ctx context.Context, id string) error {
-	end, err := k.verb(ctx, "stop", id, nil, io.Discard, nil)
+func (c *Client) Stop(ctx context.Context, id string) error {
+	end, err := c.verb(ctx, "stop", id, nil, io.Discard, nil)
 	if err == nil && end != "over" {
 		err = fmt.Errorf("supervisor: the host answered %.40q", end)
 	}
@@ -256,7 +256,7 @@ func (k *Keeper) Stop(ctx context.Context, id string) error {
 
 // Reconcile returns the state of a command that may have been started with the handle h. With never, a command that has
 // not begun must no longer begin. Only the state Done comes with a Result.
-func (k *Keeper) Reconcile(ctx context.Context, id, h string, never bool) (State, Result, error) {
+func (c *Client) Reconcile(ctx context.Context, id, h string, never bool) (State, Result, error) {
 	args, err := handle(h)
 	if err != nil {
 		return "", Result{}, err
@@ -265,7 +265,7 @@ func (k *Keeper) Reconcile(ctx context.Context, id, h string, never bool) (State
 		args = append(args, "never=1")
 	}
 	var out strings.Builder
-	end, err := k.verb(ctx, "settle", id, nil, &out, nil, args...)
+	end, err := c.verb(ctx, "settle", id, nil, &out, nil, args...)
 	if err != nil {
 		return "", Result{}, err
 	}

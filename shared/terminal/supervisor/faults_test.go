@@ -25,7 +25,7 @@ func a(id, command string) supervisor.Start {
 	return supervisor.Start{ID: id, Command: command, Grammar: shell.Bash, Limit: await.Most}
 }
 
-func open(t *testing.T, s *sshd.Server) *supervisor.Keeper {
+func open(t *testing.T, s *sshd.Server) *supervisor.Client {
 	t.Helper()
 	k, err := supervisor.Open(t.Context(), s.Dial())
 	if err != nil {
@@ -70,7 +70,7 @@ func (p *printed) String() string {
 func (p *printed) Len() int { return len(p.String()) }
 
 // loses starts a command, loses its connection once it has printed "on", and returns the result.
-func loses(t *testing.T, k *supervisor.Keeper, c supervisor.Start, fault func()) *printed {
+func loses(t *testing.T, k *supervisor.Client, c supervisor.Start, fault func()) *printed {
 	t.Helper()
 	out := &printed{want: "on", seen: make(chan bool)}
 	seen := out.seen

@@ -44,9 +44,9 @@ var (
 )
 
 // File looks at an absolute path. It returns the connection's error, ErrMounted or ErrHome.
-func (k *Keeper) File(ctx context.Context, path string) (File, error) {
+func (c *Client) File(ctx context.Context, path string) (File, error) {
 	var out bytes.Buffer
-	err := k.onFile(ctx, "facts", strings.NewReader(octal(path)+"\n"), &out, "most="+strconv.Itoa(MaxDigest))
+	err := c.onFile(ctx, "facts", strings.NewReader(octal(path)+"\n"), &out, "most="+strconv.Itoa(MaxDigest))
 	if err != nil {
 		return File{}, err
 	}
@@ -90,14 +90,14 @@ func fileOf(answer string) (f File, err error) {
 // Fetch writes the first bytes of a file to out. The file is opened once, and must be in one of the folders after links
 // are resolved; a file can be one of these folders. The error is one of this package's for a file that cannot be
 // opened, or the connection's.
-func (k *Keeper) Fetch(ctx context.Context, path string, within []string, size int64, out io.Writer) error {
+func (c *Client) Fetch(ctx context.Context, path string, within []string, size int64, out io.Writer) error {
 	s := Start{Opens: Opens{Within: within, Paths: []Path{{Name: path, Shown: path}}, Files: true}}
-	if !k.Opens(&s.Opens) {
+	if !c.Opens(&s.Opens) {
 		return ErrMissing
 	}
 	mark := newMark()
-	return k.fileVerb(ctx, mark, "fetch", strings.NewReader(s.request(mark)), out, "opens=1", "files=1", "grammar=sh",
-		fmt.Sprintf("within=%d", len(within)), fmt.Sprintf("size=%d", size), "open_after="+hundredths(k.Times.Open))
+	return c.fileVerb(ctx, mark, "fetch", strings.NewReader(s.request(mark)), out, "opens=1", "files=1", "grammar=sh",
+		fmt.Sprintf("within=%d", len(within)), fmt.Sprintf("size=%d", size), "open_after="+hundredths(c.Times.Open))
 }
 
 // maxProgram is the size limit of the host's answer about a program, in bytes.
@@ -106,15 +106,15 @@ const maxProgram = 64 << 10
 // Program returns the place of the directory cwd without links, the path of the file that the name runs there in a
 // clean environment, and the SHA-256 of that file, each on a line. It returns "" if the host does not report all of
 // them. The error is ErrCwd or the connection's.
-func (k *Keeper) Program(ctx context.Context, cwd, name string) (string, error) {
+func (c *Client) Program(ctx context.Context, cwd, name string) (string, error) {
 	mark := newMark()
 	asked := Start{Cwd: cwd, Command: name}
-	x := Exec{Line: k.line("program", "mark="+mark), Stdin: strings.NewReader(asked.request(mark))}
-	if k.Facts.Home == "" {
+	x := Exec{Line: c.line("program", "mark="+mark), Stdin: strings.NewReader(asked.request(mark))}
+	if c.Facts.Home == "" {
 		x.Line, x.Stdin = bare("program", "mark="+mark), io.MultiReader(strings.NewReader(script), x.Stdin)
 	}
 	var out bytes.Buffer
-	end, err := k.exec(ctx, x, mark, &out, nil)
+	end, err := c.exec(ctx, x, mark, &out, nil)
 	if err != nil {
 		return "", err
 	}
@@ -140,7 +140,7 @@ type Put struct {
 
 // Put writes a file as a whole, or not at all. It returns ErrChanged if the file is not the one with the hash Was.
 // After an error that is not this package's, the file may have been written; File finds out.
-func (k *Keeper) Put(ctx context.Context, p Put) error {
+func (c *Client) Put(ctx context.Context, p Put) error {
 	if err := checkID(p.ID); err != nil {
 		return err
 	}
@@ -149,19 +149,19 @@ func (k *Keeper) Put(ctx context.Context, p Put) error {
 		args = append(args, "was="+p.Was)
 	}
 	in := io.MultiReader(strings.NewReader(octal(p.Path)+"\n"), bytes.NewReader(p.Content))
-	return k.onFile(ctx, "put", in, io.Discard, args...)
+	return c.onFile(ctx, "put", in, io.Discard, args...)
 }
 
-func (k *Keeper) onFile(ctx context.Context, verb string, in io.Reader, out io.Writer, args ...string) error {
-	return k.fileVerb(ctx, newMark(), verb, in, out, args...)
+func (c *Client) onFile(ctx context.Context, verb string, in io.Reader, out io.Writer, args ...string) error {
+	return c.fileVerb(ctx, newMark(), verb, in, out, args...)
 }
 
 // fileVerb runs a verb that concerns one file.
-func (k *Keeper) fileVerb(ctx context.Context, mark, verb string, in io.Reader, out io.Writer, args ...string) error {
-	if k.Facts.Home == "" {
+func (c *Client) fileVerb(ctx context.Context, mark, verb string, in io.Reader, out io.Writer, args ...string) error {
+	if c.Facts.Home == "" {
 		return ErrHome
 	}
-	end, err := k.exec(ctx, Exec{Line: k.line(verb, append(args, "mark="+mark)...), Stdin: in}, mark, out, nil)
+	end, err := c.exec(ctx, Exec{Line: c.line(verb, append(args, "mark="+mark)...), Stdin: in}, mark, out, nil)
 	switch {
 	case err != nil:
 		return err

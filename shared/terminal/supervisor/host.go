@@ -79,8 +79,8 @@ type Times struct {
 var DefaultTimes = Times{Term: 2 * time.Second, Kill: 4 * time.Second, Quiet: time.Second, Patience: 20 * time.Second,
 	Idle: 30 * time.Minute, Open: 5 * time.Second}
 
-// A Keeper runs commands on one host over one connection. It is safe for concurrent use.
-type Keeper struct {
+// A Client runs commands on one host over one connection. It is safe for concurrent use.
+type Client struct {
 	Facts Facts
 	Times Times
 
@@ -89,14 +89,14 @@ type Keeper struct {
 	since int64 // when the host was asked for its boot and its stamp, in seconds of its clock
 }
 
-// Open returns the keeper of a host. It reuses what Ask has found out over the same connection. That is safe, because
+// Open returns the client of a host. It reuses what Ask has found out over the same connection. That is safe, because
 // the script itself refuses to begin a command if the stamp or the boot has changed, and any refusal makes the next
 // Open ask again. The error is that of [Ask].
-func Open(ctx context.Context, conn Conn) (*Keeper, error) {
+func Open(ctx context.Context, conn Conn) (*Client, error) {
 	if m, ok := conn.(Memory); ok {
-		if k, ok := m.Recall().(Keeper); ok {
-			k.conn, k.Times = conn, DefaultTimes
-			return &k, nil
+		if c, ok := m.Recall().(Client); ok {
+			c.conn, c.Times = conn, DefaultTimes
+			return &c, nil
 		}
 	}
 	return Ask(ctx, conn)
@@ -105,37 +105,37 @@ func Open(ctx context.Context, conn Conn) (*Keeper, error) {
 // Ask asks a host for its facts, and installs the keeper there if it is missing. A host without a writable home
 // directory has no keeper: it runs only read-only commands (Start.Plain), and keeps no record of them. The error is
 // the connection's, or reports an answer that cannot be parsed.
-func Ask(ctx context.Context, conn Conn) (*Keeper, error) {
-	k := &Keeper{conn: conn, Times: DefaultTimes}
-	if err := k.ask(ctx); err != nil {
+func Ask(ctx context.Context, conn Conn) (*Client, error) {
+	c := &Client{conn: conn, Times: DefaultTimes}
+	if err := c.ask(ctx); err != nil {
 		return nil, err
 	}
-	if k.Facts.Home != "" {
-		found := *k
+	if c.Facts.Home != "" {
+		found := *c
 		found.conn = nil
-		k.remember(found)
+		c.remember(found)
 	}
-	return k, nil
+	return c, nil
 }
 
 // remember stores v with the connection, for Open. Nil stores nothing.
-func (k *Keeper) remember(v any) {
-	if m, ok := k.conn.(Memory); ok {
+func (c *Client) remember(v any) {
+	if m, ok := c.conn.(Memory); ok {
 		m.Remember(v)
 	}
 }
 
-func (k *Keeper) ask(ctx context.Context) error {
+func (c *Client) ask(ctx context.Context) error {
 	for range 2 {
-		err := k.probe(ctx, k.line("probe"), nil)
+		err := c.probe(ctx, c.line("probe"), nil)
 		if !errors.Is(err, errSilent) {
 			return err
 		}
-		if err := k.install(ctx); err != nil {
+		if err := c.install(ctx); err != nil {
 			return err
 		}
 	}
-	return k.probe(ctx, bare("probe"), strings.NewReader(script))
+	return c.probe(ctx, bare("probe"), strings.NewReader(script))
 }
 
 // installer writes its input to the place of the keeper, completely or not at all. It contains no character that a
@@ -143,9 +143,9 @@ func (k *Keeper) ask(ctx context.Context) error {
 const installer = `umask 077; d=$HOME/.countersign; mkdir -p "$d" && cat >"$d/new.$$" && ` +
 	`[ "$(wc -c <"$d/new.$$")" -eq "$2" ] && chmod 700 "$d/new.$$" && mv "$d/new.$$" "$d/$1" || rm -f "$d/new.$$"`
 
-func (k *Keeper) install(ctx context.Context) error {
+func (c *Client) install(ctx context.Context) error {
 	line := fmt.Sprintf("exec sh -c '%s' sh keeper-%s %d", installer, Version, len(script))
-	_, err := k.conn.Exec(ctx,
+	_, err := c.conn.Exec(ctx,
 		Exec{Line: line, Stdin: strings.NewReader(script), Stdout: io.Discard, Stderr: io.Discard})
 	return err
 }
@@ -158,7 +158,7 @@ const runner = `[ -r "$0" ] && exec sh "$0" "$@"; for m; do case $m in mark=*) m
 const gone = "refused:gone"
 
 // line returns the command line for the login shell that runs a verb.
-func (k *Keeper) line(verb string, args ...string) string {
+func (c *Client) line(verb string, args ...string) string {
 	return `exec sh -c '` + runner + `' "$HOME/.countersign/keeper-` + Version + `" ` + verb + " " +
 		strings.Join(args, " ")
 }
@@ -195,10 +195,10 @@ func checkID(id string) error {
 	return nil
 }
 
-func (k *Keeper) probe(ctx context.Context, line string, stdin io.Reader) error {
+func (c *Client) probe(ctx context.Context, line string, stdin io.Reader) error {
 	mark := newMark()
 	var out bytes.Buffer
-	end, err := k.exec(ctx, Exec{Line: line + " mark=" + mark, Stdin: stdin}, mark, &out, nil)
+	end, err := c.exec(ctx, Exec{Line: line + " mark=" + mark, Stdin: stdin}, mark, &out, nil)
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (k *Keeper) probe(ctx context.Context, line string, stdin io.Reader) error 
 	default:
 		return fmt.Errorf("supervisor: the host answered %.40q", end)
 	}
-	k.Facts = Facts{}
+	c.Facts = Facts{}
 	for text := range strings.Lines(out.String()) {
 		key, value, _ := strings.Cut(strings.TrimSpace(text), "=")
 		if key != "os" && !plainWord.MatchString(value) {
@@ -217,23 +217,23 @@ func (k *Keeper) probe(ctx context.Context, line string, stdin io.Reader) error 
 		}
 		switch key {
 		case "os":
-			k.Facts.OS = clip.Prefix(strings.ToValidUTF8(value, ""), 200)
+			c.Facts.OS = clip.Prefix(strings.ToValidUTF8(value, ""), 200)
 		case "shell":
-			k.Facts.Shells = append(k.Facts.Shells, shell.Grammar(value))
+			c.Facts.Shells = append(c.Facts.Shells, shell.Grammar(value))
 		case "pty":
-			k.Facts.PTY = true
+			c.Facts.PTY = true
 		case "tail":
-			k.tail = true
+			c.tail = true
 		case "proc":
-			k.Facts.Proc = true
+			c.Facts.Proc = true
 		case "home":
-			k.Facts.Home, err = url.PathUnescape(value)
+			c.Facts.Home, err = url.PathUnescape(value)
 		case "boot":
-			k.Facts.Boot = value
+			c.Facts.Boot = value
 		case "stamp":
-			k.Facts.Stamp = value
+			c.Facts.Stamp = value
 		case "since":
-			k.since, err = strconv.ParseInt(value, 10, 64)
+			c.since, err = strconv.ParseInt(value, 10, 64)
 		}
 		if err != nil {
 			return fmt.Errorf("supervisor: the host answered %s=%.40q", key, value)
@@ -244,8 +244,8 @@ func (k *Keeper) probe(ctx context.Context, line string, stdin io.Reader) error 
 
 // Handle returns the handle for finding a command that may have begun. It contains the host's boot, the stamp of its
 // journals, the time when these were read, and the version of the keeper.
-func (k *Keeper) Handle() string {
-	return strings.Join([]string{k.Facts.Boot, k.Facts.Stamp, strconv.FormatInt(k.since, 10), Version}, "/")
+func (c *Client) Handle() string {
+	return strings.Join([]string{c.Facts.Boot, c.Facts.Stamp, strconv.FormatInt(c.since, 10), Version}, "/")
 }
 
 // Journaled reports whether a handle was made on a host with journals. On a host without journals, a command that is
@@ -269,17 +269,17 @@ func handle(h string) ([]string, error) {
 
 // exec runs a line whose output has the mark, and returns the keeper's last word. The command's output goes to out.
 // errSilent means that the keeper script did not respond.
-func (k *Keeper) exec(ctx context.Context, x Exec, mark string, out io.Writer, asks func(bool)) (string, error) {
-	return k.read(ctx, x, NewStream(mark, out), asks)
+func (c *Client) exec(ctx context.Context, x Exec, mark string, out io.Writer, asks func(bool)) (string, error) {
+	return c.read(ctx, x, NewStream(mark, out), asks)
 }
 
-func (k *Keeper) read(ctx context.Context, x Exec, found *Stream, asks func(bool)) (string, error) {
+func (c *Client) read(ctx context.Context, x Exec, found *Stream, asks func(bool)) (string, error) {
 	x.Stdout = found
 	x.Stderr = &notes{mark: found.mark, asks: asks}
-	_, err := k.conn.Exec(ctx, x)
+	_, err := c.conn.Exec(ctx, x)
 	end, ok := found.End()
 	if !ok || strings.HasPrefix(end, "refused:") {
-		k.remember(nil)
+		c.remember(nil)
 	}
 	switch {
 	case err != nil: // more output may have been lost

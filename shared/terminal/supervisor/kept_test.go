@@ -184,7 +184,7 @@ type person struct {
 }
 
 // sit attaches a person who waits for a text from the shell.
-func sit(t *testing.T, k *supervisor.Keeper, want string) person {
+func sit(t *testing.T, k *supervisor.Client, want string) person {
 	r, in := io.Pipe()
 	p := person{in: in, seen: make(chan bool), ended: make(chan error, 1)}
 	p.out = &printed{want: want, seen: p.seen}
@@ -212,7 +212,7 @@ func (p person) wait(t *testing.T) {
 // it afterwards.
 func TestShellRace(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
-	var ks [4]*supervisor.Keeper
+	var ks [4]*supervisor.Client
 	for i := range ks {
 		ks[i] = open(t, s)
 	}

@@ -32,7 +32,7 @@ func before(t *testing.T, program, first string) string {
 // process writes while the caller waits.
 func TestClaimInProgress(t *testing.T) {
 	const ended = "printf 'on\\r\\n' >\"$j/out\"; echo 3:/:exited:10:0:4:. >\"$j/exit\""
-	claim := func(t *testing.T, first string) *supervisor.Keeper {
+	claim := func(t *testing.T, first string) *supervisor.Client {
 		t.Parallel()
 		s := sshd.Start(t, sshd.Options{Path: before(t, "sleep", first)})
 		k := open(t, s)

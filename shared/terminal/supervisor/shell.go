@@ -13,14 +13,14 @@ import (
 // writes first when it attaches again. Shell waits only briefly for a slow out; then some output is left out, and a
 // line says so. If Facts.PTY is false, the shell ends with the connection. resize may be nil. The error is ErrHome if a
 // shell cannot be started without a writable home directory, or the connection's.
-func (k *Keeper) Shell(ctx context.Context, terminalID string, size Size, in io.Reader, out io.Writer,
+func (c *Client) Shell(ctx context.Context, terminalID string, size Size, in io.Reader, out io.Writer,
 	resize <-chan Size) error {
 	if !name.MatchString(terminalID) {
 		return fmt.Errorf("supervisor: %q cannot be the name of a terminal", terminalID)
 	}
 	open, end := context.WithCancel(ctx)
 	defer end()
-	err := k.shell(open, terminalID, size, &lastly{in, end}, out, resize)
+	err := c.shell(open, terminalID, size, &lastly{in, end}, out, resize)
 	if open.Err() != nil && ctx.Err() == nil { // in has ended
 		return nil
 	}
@@ -41,20 +41,20 @@ func (l *lastly) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (k *Keeper) shell(ctx context.Context, terminalID string, size Size, in io.Reader, out io.Writer,
+func (c *Client) shell(ctx context.Context, terminalID string, size Size, in io.Reader, out io.Writer,
 	resize <-chan Size) error {
 	mark := newMark()
-	args := []string{"term=" + terminalID, "mark=" + mark, "idle=" + hundredths(k.Times.Idle),
+	args := []string{"term=" + terminalID, "mark=" + mark, "idle=" + hundredths(c.Times.Idle),
 		fmt.Sprintf("rows=%d", size.Rows), fmt.Sprintf("cols=%d", size.Cols)}
-	if k.tail {
+	if c.tail {
 		args = append(args, "tail=1")
 	}
 	switch {
-	case k.Facts.Home == "":
-		_, err := k.conn.Exec(ctx, Exec{Line: `exec "$SHELL" -l`, Stdin: in, Stdout: out, PTY: &size, Resize: resize})
+	case c.Facts.Home == "":
+		_, err := c.conn.Exec(ctx, Exec{Line: `exec "$SHELL" -l`, Stdin: in, Stdout: out, PTY: &size, Resize: resize})
 		return err
-	case !k.Facts.PTY:
-		end, err := k.exec(ctx, Exec{Line: k.line("shell", append(args, "pty=channel")...), Stdin: in, PTY: &size,
+	case !c.Facts.PTY:
+		end, err := c.exec(ctx, Exec{Line: c.line("shell", append(args, "pty=channel")...), Stdin: in, PTY: &size,
 			Resize: resize}, mark, out, nil)
 		if isCut(err) { // the shell itself ran, and it prints no last line
 			return nil
@@ -65,16 +65,16 @@ func (k *Keeper) shell(ctx context.Context, terminalID string, size Size, in io.
 	var wait sync.WaitGroup
 	found := NewStream(mark, out)
 	found.begin = func() { // an earlier one would be overtaken by the shell's first size
-		wait.Go(func() { k.resize(over, terminalID, resize) })
+		wait.Go(func() { c.resize(over, terminalID, resize) })
 	}
-	end, err := k.read(ctx, Exec{Line: k.line("shell", args...), Stdin: in}, found, nil)
+	end, err := c.read(ctx, Exec{Line: c.line("shell", args...), Stdin: in}, found, nil)
 	stop()
 	wait.Wait()
 	return errors.Join(err, refusal(end))
 }
 
 // resize sends each size to the host.
-func (k *Keeper) resize(ctx context.Context, terminalID string, sizes <-chan Size) {
+func (c *Client) resize(ctx context.Context, terminalID string, sizes <-chan Size) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -84,26 +84,26 @@ func (k *Keeper) resize(ctx context.Context, terminalID string, sizes <-chan Siz
 				return
 			}
 			// A lost size is corrected by the next one.
-			_ = k.simple(ctx, "resize", "term="+terminalID, fmt.Sprintf("rows=%d", size.Rows),
+			_ = c.simple(ctx, "resize", "term="+terminalID, fmt.Sprintf("rows=%d", size.Rows),
 				fmt.Sprintf("cols=%d", size.Cols))
 		}
 	}
 }
 
 // Close ends the person's shell of a terminal, and deletes everything that the host keeps about the terminal.
-func (k *Keeper) Close(ctx context.Context, terminalID string) error {
+func (c *Client) Close(ctx context.Context, terminalID string) error {
 	if !name.MatchString(terminalID) {
 		return fmt.Errorf("supervisor: %q cannot be the name of a terminal", terminalID)
 	}
-	if k.Facts.Home == "" {
+	if c.Facts.Home == "" {
 		return nil // there is nothing to delete
 	}
-	return k.simple(ctx, "close", "term="+terminalID)
+	return c.simple(ctx, "close", "term="+terminalID)
 }
 
 // simple runs a verb without a result.
-func (k *Keeper) simple(ctx context.Context, verb string, args ...string) error {
+func (c *Client) simple(ctx context.Context, verb string, args ...string) error {
 	mark := newMark()
-	_, err := k.exec(ctx, Exec{Line: k.line(verb, append(args, "mark="+mark)...)}, mark, io.Discard, nil)
+	_, err := c.exec(ctx, Exec{Line: c.line(verb, append(args, "mark="+mark)...)}, mark, io.Discard, nil)
 	return err
 }

@@ -31,7 +31,7 @@ const (
 
 // machine is the part of a host's supervisor that this package uses.
 type machine struct {
-	*supervisor.Keeper
+	*supervisor.Client
 	conn    supervisor.Conn
 	at      site
 	release func()

@@ -36,7 +36,7 @@ var short = supervisor.Times{Term: 150 * time.Millisecond, Kill: 300 * time.Mill
 type world struct {
 	*testing.T
 	host Host
-	k    *supervisor.Keeper
+	k    *supervisor.Client
 }
 
 func newWorld(t *testing.T, host Host) *world {
@@ -47,7 +47,7 @@ func newWorld(t *testing.T, host Host) *world {
 }
 
 // open opens the keeper over a new connection.
-func (w *world) open() *supervisor.Keeper {
+func (w *world) open() *supervisor.Client {
 	w.Helper()
 	k, err := supervisor.Open(w.Context(), w.host.Dial(w))
 	if err != nil {

@@ -72,7 +72,7 @@ type Start struct {
 	Opens    Opens // the files that a Plain command reads
 	Pin      Pin   // of a command that runs by a standing permission
 
-	// Handle is the result of [Keeper.Handle] when the command was prepared. On another host, in another boot or with
+	// Handle is the result of [Client.Handle] when the command was prepared. On another host, in another boot or with
 	// other journals, the command is not begun. If it is empty, the present handle is used.
 	Handle string
 	// Asks is called when the command begins to wait for input, and when it stops waiting. It may be nil.
@@ -84,7 +84,7 @@ type Start struct {
 // nothing.
 type Pin struct {
 	Name string // of the program, as the command has it
-	File string // the result of [Keeper.Program]
+	File string // the result of [Client.Program]
 }
 
 // Opens are the files and folders that a command may read or look at without an approval.
