@@ -151,12 +151,12 @@ func TestAGUIUndoWindow(t *testing.T) {
 func TestAGUILimits(t *testing.T) {
 	w := newEnv(t)
 	for body, status := range map[string]int{
-		`{"threadId":"c","threadId":"d","runId":"r"}`:                                                        400,
-		input("", "r", "hello", ""):                                                                          400,
-		input("c", strings.Repeat("x", 257), "hello", ""):                                                    400,
-		input("c", "r", strings.Repeat("x", 32<<10+1), ""):                                                   400,
-		input("c", "r", " ", ""):                                                                             400,
-		input("c", "r", "", `,"x":`+strings.Repeat("[", 65)+strings.Repeat("]", 65)):                         400,
+		`{"threadId":"c","threadId":"d","runId":"r"}`:      400,
+		input("", "r", "hello", ""):                        400,
+		input("c", strings.Repeat("x", 257), "hello", ""):  400,
+		input("c", "r", strings.Repeat("x", 32<<10+1), ""): 400,
+		input("c", "r", " ", ""):                           400,
+		input("c", "r", "hello", `,"forwardedProps":`+strings.Repeat("[", 65)+strings.Repeat("]", 65)):       400,
 		input("c", "r", "", `,"x":"`+strings.Repeat("x", 1<<20)+`"`):                                         413,
 		input("c", "r", "", `,"resume":[{"interruptId":"x","status":"resolved"}]`):                           400,
 		input("c", "r", "", `,"resume":[`+strings.Repeat(`{},`, 100)+`{}]`):                                  400,

@@ -30,6 +30,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/api/stream"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/engine/chat"
@@ -235,13 +236,14 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}{false, body})
 }
 
-// decode strictly decodes the JSON body into v, and returns the hash of the body's bytes.
+// decode strictly decodes the JSON body into v, and returns the hash of the body's bytes. Half an emoji in people's
+// words becomes U+FFFD.
 func (r *request) decode(v any) (bodyHash string, err error) {
 	data, err := r.json()
 	if err != nil {
 		return "", err
 	}
-	if err := strictjson.Decode(data, v); err != nil {
+	if err := strictjson.Decode(stream.Mend(data), v); err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256(data)

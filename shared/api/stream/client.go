@@ -2,6 +2,7 @@ package stream
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -19,14 +20,29 @@ func CheckID(field, id string) error {
 	return nil
 }
 
+// spoken are the places in requests for text that people typed or that a page shows. Everything else, such as IDs,
+// hashes, arguments of tools and definitions of tools, is read strictly.
+var spoken = []string{"/prompt", "/message", "/refinementPrompt", "/comment", "/title", "/text",
+	"/history/*/parts/*/text", "/pageState", "/results/*/result", // of pages and terminals
+	"/context", "/state", "/forwardedProps", "/resume/*/payload/comment"} // of AG-UI clients
+
+// Mend returns a request's body with U+FFFD in place of each lone surrogate in text of people and pages. Programs leave
+// these when they cut a text in the middle of an emoji.
+func Mend(body []byte) []byte { return strictjson.MendAt(body, spoken...) }
+
 // Decode decodes a client's request, and returns its messages as they were sent. A client sends its whole conversation
-// each time, so one unreadable message must not make every later request fail: only the rest is decoded strictly.
+// each time, so one unreadable message must not make every later request fail: only the members of the request's type
+// are decoded strictly, without the messages.
 func Decode(data []byte, request any) (messages []json.RawMessage, err error) {
 	rest, messages, err := strictjson.Split(data, "messages")
 	if err != nil {
 		return nil, err
 	}
-	return messages, strictjson.DecodeKnown(rest, request)
+	var used []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(request).Elem()) {
+		used = append(used, f.Tag.Get("json"))
+	}
+	return messages, strictjson.DecodeKnown(Mend(strictjson.Pick(rest, used...)), request)
 }
 
 // Newest returns the index of the newest message, or -1 if there is none. Clients may add their instructions for the

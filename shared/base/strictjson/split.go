@@ -3,7 +3,9 @@ package strictjson
 import (
 	"bytes"
 	"encoding/json"
+	"path"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -68,6 +70,35 @@ func Mend(value json.RawMessage) json.RawMessage {
 		return value
 	}
 	return json.RawMessage(out)
+}
+
+// MendAt is [Mend] for the values at some places of a JSON object. Each place is a JSON pointer, in which * matches one
+// name or index. Only lone surrogates are replaced; a value with invalid UTF-8 and all other bytes stay as they are.
+func MendAt(object []byte, places ...string) []byte {
+	if !bytes.Contains(object, []byte(`\u`)) {
+		return object
+	}
+	dec := jsontext.NewDecoder(bytes.NewReader(object), tolerant, jsontext.AllowDuplicateNames(true))
+	var out []byte
+	copied := 0
+	for {
+		if _, err := dec.ReadToken(); err != nil { // the end, or not JSON
+			return append(out, object[copied:]...)
+		}
+		within, read := dec.StackIndex(dec.StackDepth())
+		isName := within == '{' && read%2 == 1
+		at := string(dec.StackPointer())
+		if !isName || !slices.ContainsFunc(places, func(p string) bool { ok, _ := path.Match(p, at); return ok }) {
+			continue
+		}
+		value, err := dec.ReadValue()
+		if err != nil || !utf8.Valid(value) {
+			continue
+		}
+		end := int(dec.InputOffset())
+		out = append(append(out, object[copied:end-len(value)]...), Mend(json.RawMessage(value))...)
+		copied = end
+	}
 }
 
 // Pick returns a JSON object with only the named members, each as often as the object has it. The values of all other

@@ -73,3 +73,22 @@ func TestPick(t *testing.T) {
 		}
 	}
 }
+
+func TestMendAt(t *testing.T) {
+	const sign = "\ufffd"
+	for in, want := range map[string]string{
+		`{"a":"\ud83d", "b":"\ud83d"}`:                  `{"a":"` + sign + `", "b":"\ud83d"}`,
+		`{"b":{"a":"\ud83d"},"a":{"x":["\ude00"]}}`:     `{"b":{"a":"\ud83d"},"a":{"x":["` + sign + `"]}}`,
+		`{"l":[{"t":"\ud83d"},{"u":"\ud83d","t":"x"}]}`: `{"l":[{"t":"` + sign + `"},{"u":"\ud83d","t":"x"}]}`,
+		`{"l":{"t":"\ud83d"}}`:                          `{"l":{"t":"\ud83d"}}`,
+		`{"\u0061":"\ud83d","a":"\ud83d"}`:              `{"\u0061":"` + sign + `","a":"` + sign + `"}`,
+		`{"a":"\ud83d\ude00"}`:                          `{"a":"` + "\U0001F600" + `"}`,
+		"{\"a\":\"\\ud83d\xff\"}":                       "{\"a\":\"\\ud83d\xff\"}",
+		`{"a":"\ud83d`:                                  `{"a":"\ud83d`,
+		`["\ud83d"]`:                                    `["\ud83d"]`,
+	} {
+		if got := string(MendAt([]byte(in), "/a", "/l/*/t")); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

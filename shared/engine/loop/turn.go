@@ -54,6 +54,9 @@ func callModel(ctx context.Context, ex *unit.Execution) error {
 	})
 }
 
+// brokenOff follows the streamed text of an answer that does not count. Streamed text cannot be taken back.
+const brokenOff = "\n\n[This answer is incomplete and does not count.]\n\n"
+
 // answered waits for the model's answer to the request, and commits it.
 func answered(ctx context.Context, ex *unit.Execution, req model.Request,
 	answer func(context.Context) (*model.Reply, error)) error {
@@ -67,6 +70,9 @@ func answered(ctx context.Context, ex *unit.Execution, req model.Request,
 			return postponeModel(ctx, ex, at, err)
 		}
 		return modelFailed(ctx, ex, err)
+	}
+	if reply.Correction != "" && reply.Text != "" && !ex.Unread {
+		ex.Notify(unit.Update{Delta: brokenOff})
 	}
 	return commitTurn(ctx, ex, turn, req, reply)
 }
