@@ -229,8 +229,13 @@ func TestKindsOfResults(t *testing.T) {
 		"half a pair":  {returns(json.RawMessage(`"\ud83d"`)), `"error":"invalid JSON"`, false},
 		"a long number": {returns(json.RawMessage(`{"id":9007199254740993,"n":1.0}`)),
 			`"output":{"id":"9007199254740993","n":1}`, false},
-		"a long text": {returns(long), `"output":"éé`, true},
-		"a long list": {returns([]string{long}), `"output":["éé`, true},
+		"a vast number": {returns(json.RawMessage(`{"n":[1e400,-1E+999]}`)), `"output":{"n":["1e400","-1E+999"]}`, false},
+		"alone":         {returns(json.RawMessage(`1e400`)), `"output":"1e400"`, false},
+		"a json.Number": {returns(json.Number("1e400")), `"output":"1e400"`, false},
+		"in a map":      {returns(map[string]any{"n": json.Number("1e400")}), `"output":{"n":"1e400"}`, false},
+		"a big.Int":     {returns(new(big.Int).Exp(big.NewInt(10), big.NewInt(400), nil)), `"output":"1000`, false},
+		"a long text":   {returns(long), `"output":"éé`, true},
+		"a long list":   {returns([]string{long}), `"output":["éé`, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newScript(script.Turn{Calls: []script.Call{{Name: "return"}}}, say("So."))

@@ -4,17 +4,21 @@ import (
 	"cmp"
 	"encoding"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/big"
 	"net/url"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -224,11 +228,30 @@ func (t *Tool) CheckPinned(pinned json.RawMessage) error {
 // check validates JSON against the schema.
 func (s checker) check(data json.RawMessage) error { return s.checkAs(data, checker.explain) }
 
+// clamped reads a number beyond the range of a double, such as 1e400, as the largest double. Only a result can have
+// such a number; its bytes stay as they are.
+var clamped = jsonv2.UnmarshalFromFunc(func(dec *jsontext.Decoder, v *any) error {
+	if dec.PeekKind() != '0' {
+		return errors.ErrUnsupported
+	}
+	number, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	double, _ := strconv.ParseFloat(string(number), 64) // infinite if out of range
+	*v = min(max(double, -math.MaxFloat64), math.MaxFloat64)
+	return nil
+})
+
 // checkAs validates JSON against the schema. explained turns the validator's error into the error that is returned.
 // JSON with a duplicate key or invalid UTF-8 is refused, because programs disagree about its meaning.
 func (s checker) checkAs(data json.RawMessage, explained func(checker, error) (field, why string)) error {
 	var v any
-	if err := jsonv2.Unmarshal(data, &v); err != nil {
+	err := jsonv2.Unmarshal(data, &v)
+	if errors.Is(err, strconv.ErrRange) {
+		err = jsonv2.Unmarshal(data, &v, jsonv2.WithUnmarshalers(clamped))
+	}
+	if err != nil {
 		return fault.Invalid("", "invalid JSON").Because(err)
 	}
 	r, err := s.resolved()
