@@ -86,6 +86,9 @@ func event(a *ask) (any, string) {
 	if len(w.days) == 0 && w.start != nil {
 		a.note = "You named no day, so I took the next one: " + spoken(e.Start) + inZone(e.TimeZone) + "."
 	}
+	if booking.MatchString(a.text.mask) {
+		a.note = join(a.note, "I can book, order and buy nothing: this is only an event in your calendar.")
+	}
 	return e, ""
 }
 

@@ -150,6 +150,11 @@ var (
 var bookable = lazyregexp.New(`(?i)^book\s+(?:me\s+|us\s+)?(?:an?|the)\s+(?:flight|hotel|taxi|cab|train|` +
 	`tickets?|car)\b`)
 
+// booking matches a wish for something that others sell or keep. The model can only make an event for it.
+var booking = lazyregexp.New(`(?i)^` + courtesy + `(?:(?:reserve|order|buy|purchase|rent|hire|get\s+(?:me|us))\s|` +
+	`book\s+(?:\S+\s+){0,4}?(?:tables?|seats?|rooms?|court|restaurant|cinema|theat(?:re|er)|show|tour|massage|haircut|` +
+	`hairdresser|gym|class|appointment|doctor|dentist|venue|hall|desk|place)\b)`)
+
 // untold matches an order not to tell somebody about an event.
 var untold = lazyregexp.New(`(?i)\b(?:do\s+not|don['’]?t|never|without)\s+(?:notify|notifying|invite|inviting|tell|telling|` +
 	`inform|informing|mail|mailing|e-?mail|e-?mailing|send|sending)\b.*`)
