@@ -64,7 +64,8 @@ func TestPostponed(t *testing.T) {
 	write(t, filepath.Join(actions, "plugin.yaml"), n.file("actions/plugin.yaml"))
 	write(t, filepath.Join(actions, "submit-rating.jay-action"), strings.Replace(
 		n.file("actions/submit-rating.jay-action"), "https://shop.example.com/internal/ratings", service.URL, 1))
-	server.env = []string{"ACTIONS=" + actions, "ACTION_KEY=" + strings.Repeat("0123456789abcdef", 2)}
+	server.env = []string{"ACTIONS=" + actions, "ACTION_KEY=" + strings.Repeat("0123456789abcdef", 2),
+		"GMAIL_UNITS_PER_MINUTE=115"} // of one mail
 	server.start()
 	browser.Run("testdata/postponed.mjs", server.url, nil, "ENDPOINT="+service.URL)
 }

@@ -29,6 +29,18 @@ await run({
     await page.locator('.action').getByText('Cancelled, nothing was done').waitFor();
   },
 
+  'it does not blame the service for the quota of this deployment': async (page) => {
+    let said = '';
+    for (let i = 0; i < 9 && !said.startsWith('Waits'); i++) { // a minute can end between two mails
+      await newThread(page);
+      await ask(page, `email kim${i}@example.com that tea is at two`);
+      await lain(page);
+      await press(cards(page).getByRole('button', { name: 'Approve once' }));
+      said = await page.locator('.action').getByText(/^(Done|Waits until .*)$/).innerText();
+    }
+    expect(`it says ${said}`, said.endsWith(': the quota that all users share is used up'));
+  },
+
   'on a phone, in German': async () => {
     const page = await visit({ viewport: { width: 390, height: 844 }, locale: 'de-DE', timezoneId: 'Asia/Kathmandu' });
     await signIn(page, 'petra');

@@ -347,7 +347,17 @@ type Finished struct {
 // Postponed says when a call begins again, or when the model is asked again.
 type Postponed struct {
 	Until time.Time `json:"until"`
+	For   WaitsFor  `json:"for,omitempty"` // of a call
 }
+
+// WaitsFor says why a call begins again later. "" means that its service asked for the wait.
+type WaitsFor string
+
+// The other reasons for a wait.
+const (
+	WaitsForQuota  WaitsFor = "quota"  // this deployment's own quota of the service is used up for now
+	WaitsForResult WaitsFor = "result" // what the call looks for is not there yet
+)
 
 // End describes how the run ended.
 type End struct {

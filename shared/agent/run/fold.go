@@ -197,7 +197,7 @@ func (a *Action) postpone(e Event) error {
 	if running {
 		a.Status, a.Execution = ActionAwaiting, NotStarted
 	}
-	a.NotBefore, a.UpdatedAt, a.last = e.Postponed.Until, e.At, e.Seq
+	a.NotBefore, a.WaitsFor, a.UpdatedAt, a.last = e.Postponed.Until, e.Postponed.For, e.At, e.Seq
 	return nil
 }
 

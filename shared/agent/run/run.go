@@ -238,6 +238,7 @@ type Action struct {
 	Files      []attachment.Stored // of Comment
 	HeldUntil  time.Time           // after an approval: the call cannot begin earlier; zero: there is no undo window
 	NotBefore  time.Time           // of a postponed call: when it begins again; zero: it was not postponed
+	WaitsFor   WaitsFor            // of a postponed call
 	ReplacedBy string              // after a rejection: the approval that the user gave instead
 	Proof      *decision.Signature // signature of the decision; see Decided
 	Started    Started

@@ -256,6 +256,23 @@ func describeCall(tools tool.Set, a *Action) string {
 
 func multiline(f tool.Field) bool { return f.Long || strings.ContainsAny(f.Value, "\r\n") }
 
+// waitingCall returns a postponed call, or nil.
+func waitingCall(s *State) *Action {
+	for _, a := range s.Actions {
+		if a.Runnable() && !a.NotBefore.IsZero() {
+			return a
+		}
+	}
+	return nil
+}
+
+// waitsBecause maps the reason for a call's wait to the summary of its run.
+var waitsBecause = map[WaitsFor]string{
+	"":             "A call waits, because its service accepts no calls for now. It is made again.",
+	WaitsForQuota:  "A call waits, because the quota that all users share is used up for now. It is made again.",
+	WaitsForResult: "A call waits, because what it looks for is not there yet. It is made again.",
+}
+
 // ProgressSummary describes the progress of a run that has not ended. title returns the title of an action.
 func ProgressSummary(s *State, title func(*Action) string) string {
 	open := s.Open()
@@ -264,10 +281,8 @@ func ProgressSummary(s *State, title func(*Action) string) string {
 		return s.End.Summary
 	case len(open) == 0 && s.Waits.Count > 0:
 		return "The model is overloaded or its quota is used up. It is asked again."
-	case len(open) == 0 && slices.ContainsFunc(s.Actions, func(a *Action) bool {
-		return a.Runnable() && !a.NotBefore.IsZero()
-	}):
-		return "A call waits, because its service accepts no calls for now or has no result yet. It is made again."
+	case len(open) == 0 && waitingCall(s) != nil:
+		return waitsBecause[waitingCall(s).WaitsFor]
 	case len(open) == 0:
 		return "The assistant is working on it."
 	}

@@ -110,6 +110,7 @@ type ActionView struct {
 	Step            *tool.Step `json:"step,omitempty"`     // set if the tool's calls are shown as steps
 	HeldUntil       time.Time  `json:"heldUntil,omitzero"` // end of the undo window, before the call starts
 	NotBefore       time.Time  `json:"notBefore,omitzero"` // of a postponed call: when it begins again
+	WaitsFor        WaitsFor   `json:"waitsFor,omitempty"` // of a postponed call
 	ReplacedBy      string     `json:"replacedBy,omitempty"`
 	PlannedAt       time.Time  `json:"plannedAt"`
 	UpdatedAt       time.Time  `json:"updatedAt"`
@@ -167,7 +168,7 @@ func NewActionView(nonce []byte, s *State, a *Action) *ActionView {
 		v.ModelName = s.Turns[a.Turn-1].Model
 	}
 	if a.Runnable() {
-		v.HeldUntil, v.NotBefore = a.HeldUntil, a.NotBefore
+		v.HeldUntil, v.NotBefore, v.WaitsFor = a.HeldUntil, a.NotBefore, a.WaitsFor
 	}
 	if info := a.Error; info != nil {
 		v.ErrorCode, v.ErrorReason, v.Message, v.Field = info.Class, info.Code, info.Message, info.Field

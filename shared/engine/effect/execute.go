@@ -91,7 +91,7 @@ func notPrepared(ctx context.Context, ex *unit.Execution, a *run.Action, err err
 		return askAfterAll(ctx, ex, a, err)
 	}
 	if wait, waits := nextCall(ex, a, err); waits {
-		return postponeCall(ctx, ex, a, wait, err)
+		return postponeCall(ctx, ex, a, wait, "", err)
 	}
 	return recordOutcome(ctx, ex, a.ID, failed(err))
 }
@@ -173,7 +173,7 @@ func carryOut(ctx context.Context, ex *unit.Execution, beat *unit.Heartbeat, t *
 		after, again := tool.LaterAfter(err)
 		switch {
 		case again && !t.SideEffect:
-			return func(ctx context.Context) error { return postpone(ctx, ex, id, after) }
+			return func(ctx context.Context) error { return postpone(ctx, ex, id, after, run.WaitsForResult) }
 		case err == nil:
 			return func(ctx context.Context) error { return recordOutcome(ctx, ex, id, Succeeded(result)) }
 		case t.Limited() && tool.IsAmbiguous(err):
@@ -197,7 +197,7 @@ func carryOut(ctx context.Context, ex *unit.Execution, beat *unit.Heartbeat, t *
 			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }
 		}
 		if wait, waits := nextCall(ex, a, err); waits && !underWay {
-			return func(ctx context.Context) error { return postponeCall(ctx, ex, a, wait, err) }
+			return func(ctx context.Context) error { return postponeCall(ctx, ex, a, wait, "", err) }
 		}
 		if try == maxCallTries || beat.Ended() || backOff(ctx, ex, try, err) != nil {
 			return func(ctx context.Context) error { return recordFailure(ctx, ex, t, id, err, underWay) }

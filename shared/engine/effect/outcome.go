@@ -81,15 +81,17 @@ func recordOutcome(ctx context.Context, ex *unit.Execution, id string, f run.Fin
 	})
 }
 
-// postpone records that the call begins again after a while. It gives up the run: the sweep finds it when it is due.
-func postpone(ctx context.Context, ex *unit.Execution, id string, after time.Duration) error {
+// postpone records that the call begins again after a while, and why. It gives up the run: the sweep finds the run when
+// it is due.
+func postpone(ctx context.Context, ex *unit.Execution, id string, after time.Duration,
+	why run.WaitsFor) error {
 	ctx, cancel := unit.Detached(ctx)
 	defer cancel()
 	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		if !ownsOutcome(tx, tx.State.Action(id)) {
 			return nil
 		}
-		until := run.Postponed{Until: tx.Now.Add(max(after, time.Second))}
+		until := run.Postponed{Until: tx.Now.Add(max(after, time.Second)), For: why}
 		return tx.AddEvent(run.Event{Type: run.ActionPostponed, ActionID: id, Postponed: &until})
 	})
 }

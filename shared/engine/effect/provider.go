@@ -158,14 +158,15 @@ func takeQuota(ctx context.Context, ex *unit.Execution, t *tool.Tool, a *run.Act
 	if !waits {
 		return false, nil
 	}
-	return true, postponeCall(ctx, ex, a, wait, failure)
+	return true, postponeCall(ctx, ex, a, wait, run.WaitsForQuota, failure)
 }
 
 // postponeCall records that a call is made again later, because its service refuses it for now.
-func postponeCall(ctx context.Context, ex *unit.Execution, a *run.Action, after time.Duration, failure error) error {
+func postponeCall(ctx context.Context, ex *unit.Execution, a *run.Action, after time.Duration,
+	why run.WaitsFor, failure error) error {
 	ex.Log.WarnContext(ctx, "a service has no capacity, and the call is made later", "counter", "call_postponed",
 		"runId", ex.ID, "actionId", a.ID, "tool", a.Tool, "error", failure)
-	return postpone(ctx, ex, a.ID, after)
+	return postpone(ctx, ex, a.ID, after, why)
 }
 
 var errLongWait = errors.New("the provider asked for a longer wait than an attempt allows")

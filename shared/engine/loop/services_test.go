@@ -129,7 +129,8 @@ func TestServiceQuotaSaysSo(t *testing.T) {
 			v = w.posting(t, "bo")
 		}
 		calls, wait := *made, v.Actions[0].NotBefore.Sub(w.clock())
-		if v.Status != run.Executing || !strings.Contains(v.Summary, "A call waits") || wait > 3*time.Minute {
+		if v.Status != run.Executing || v.Actions[0].WaitsFor != run.WaitsForQuota || wait > 3*time.Minute ||
+			!strings.Contains(v.Summary, "quota that all users") {
 			t.Fatalf("the run is %s for %s: %s; want it to wait, and to say so", v.Status, wait, v.Summary)
 		}
 		w.minute(t, max(wait, 0)+3*time.Second)

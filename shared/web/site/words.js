@@ -137,6 +137,9 @@ const refused = { undo: 'Undone', take_back: 'Withdrawn in the chat' };
 const clock = (/** @type {string} */ iso) => new Date(iso).toLocaleString(undefined, { day: 'numeric', month: 'short',
   hour: 'numeric', minute: '2-digit', timeZoneName: 'short' });
 
+const waits = { service: 'its service asked for a pause', result: 'there is no result yet',
+  quota: 'the quota that all users share is used up' };
+
 /**
  * actionState returns the state of an action: a kind for its colour, and words.
  * @param {any} a an action as the API returns it
@@ -147,7 +150,7 @@ export function actionState(a) {
     return { kind: 'review', words: 'Was it done? Please check' };
   }
   if (lasts(a.notBefore)) {
-    return { kind: 'work', words: `Waits until ${clock(a.notBefore)}: its service asked for a pause` };
+    return { kind: 'work', words: `Waits until ${clock(a.notBefore)}: ${waits[a.waitsFor] ?? waits.service}` };
   }
   switch (a.status) {
     case 'planned': return { kind: 'plan', words: 'Planned' };

@@ -917,12 +917,17 @@ var clock2 = (iso) => new Date(iso).toLocaleString(void 0, {
   minute: "2-digit",
   timeZoneName: "short"
 });
+var waits = {
+  service: "its service asked for a pause",
+  result: "there is no result yet",
+  quota: "the quota that all users share is used up"
+};
 function actionState(a) {
   if (a.executionStatus === "unknown" && a.kind === "review" && !a.decision) {
     return { kind: "review", words: "Was it done? Please check" };
   }
   if (lasts(a.notBefore)) {
-    return { kind: "work", words: `Waits until ${clock2(a.notBefore)}: its service asked for a pause` };
+    return { kind: "work", words: `Waits until ${clock2(a.notBefore)}: ${waits[a.waitsFor] ?? waits.service}` };
   }
   switch (a.status) {
     case "planned":
@@ -3613,7 +3618,7 @@ function card(a, done, wait = 0) {
       changed();
     } catch (err) {
       if (!filed && keepable(err, body2)) {
-        return waits(keep({ title: title2, version: version(a), expiresAt: a.expiresAt, body: body2 }));
+        return waits2(keep({ title: title2, version: version(a), expiresAt: a.expiresAt, body: body2 }));
       }
       if (editedArgs && editing && err.status === 400) editing.wrong(err);
       else trouble(error, err);
@@ -3631,7 +3636,7 @@ function card(a, done, wait = 0) {
     done(run, /always_allow/.test(decision) ? alwaysLine(a, until) : void 0);
     onward(node, next3);
   }
-  function waits(kept2) {
+  function waits2(kept2) {
     leaveEdit();
     comment.typed.forget();
     const back = () => {
@@ -3714,7 +3719,7 @@ function card(a, done, wait = 0) {
     yes2
   );
   const kept = unsent(a.approvalId);
-  if (kept?.version === version(a)) waits(kept);
+  if (kept?.version === version(a)) waits2(kept);
   else if (edits.get(version(a))) edit();
   if (kept && kept.version !== version(a)) {
     drop(a.approvalId);
@@ -4193,8 +4198,8 @@ var Actions = class {
    */
   nodes(runId, a, approval, asks) {
     const state2 = actionState(a);
-    const waits = approval && (state2.kind === "wait" || state2.kind === "review") && approval.approvalId === a.approvalId;
-    if (waits) return [this.#kept(version(approval), () => card(approval, this.decided))];
+    const waits2 = approval && (state2.kind === "wait" || state2.kind === "review") && approval.approvalId === a.approvalId;
+    if (waits2) return [this.#kept(version(approval), () => card(approval, this.decided))];
     if (asks) return [this.#kept(`${a.actionId} asks`, () => question(runId, asks, this.decided))];
     const of = { approvalId: a.approvalId, ...approval, runId, actionId: a.actionId };
     return [...this.#rows(runId, a, approval, state2), ...this.#left(of)];
@@ -5275,8 +5280,8 @@ function listen2() {
   });
   onPending(async (known6) => {
     if (!known6.loaded || known6.more || known6.error) return;
-    const waits = known6.approvals.map((a) => a.approvalId);
-    (await registered())?.active?.postMessage({ waits, asked: known6.asked });
+    const waits2 = known6.approvals.map((a) => a.approvalId);
+    (await registered())?.active?.postMessage({ waits: waits2, asked: known6.asked });
   });
 }
 
@@ -6032,8 +6037,8 @@ async function planView(main, id3, signal) {
   const kept = keeper();
   const seen = [];
   const gone2 = (open3) => {
-    const waits = (a) => open3.some((o) => version(o) === version(a));
-    const old = seen.filter((a, i) => !waits(a) && seen.findLastIndex((o) => o.approvalId === a.approvalId) === i);
+    const waits2 = (a) => open3.some((o) => version(o) === version(a));
+    const old = seen.filter((a, i) => !waits2(a) && seen.findLastIndex((o) => o.approvalId === a.approvalId) === i);
     seen.push(...open3.filter((o) => !seen.some((a) => version(a) === version(o))));
     return old;
   };
