@@ -89,7 +89,8 @@ func TestRegion(t *testing.T) {
 	}
 
 	for _, name := range []string{"Etc/Unknown", "Factory", "SystemV/EST5", "Asia/Hanoi", "Africa/Nowhere",
-		"US/Pacific-New", "CET", "EST5EDT", "GMT"} {
+		"US/Pacific-New", "CET", "EST5EDT", "GMT", "GMT-02:00",
+		"Japan", "GB"} {
 		none := w.proposes("cleo", "2027-03-28T03:30:00+02:00", `,"timeZone":"`+name+`"`)
 		if none.at("timeZone") != "UTC" || !strings.Contains(w.told(), "time zone is UTC; their own is not known") {
 			t.Errorf("a browser in %s: %s\n%s", name, none.body, w.told())

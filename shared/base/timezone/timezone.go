@@ -21,21 +21,29 @@ const MaxName = 64
 // the zones with leap seconds (right/, posix/), and most names in the wrong case on case-insensitive file systems.
 var areaAndCity = lazyregexp.New(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){1,2}$`)
 
-// reported matches the names that browsers report: a place in an area of tzdata or CLDR, no time zone, or one of the
-// old names without a place.
-var reported = lazyregexp.New(`^(Factory|GMT|[CEMW]ET|[EHM]ST|EST5EDT|CST6CDT|MST7MDT|PST8PDT|(` +
+// reported matches the names that browsers report: a place in an area of tzdata or CLDR, no time zone, or an offset of
+// ICU.
+var reported = lazyregexp.New(`^(GMT[+-]\d{2}:\d{2}|(` +
 	`Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Brazil|Canada|` +
 	`Chile|Etc|Europe|Indian|Mexico|Pacific|SystemV|US)/[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*)?)$`)
 
 // Reported reports whether a browser may report the name although [Load] does not know it: a place that only a newer
-// tzdata has, an old alias, Etc/Unknown on a machine without a time zone, or a name such as CET, which Load refuses.
+// tzdata has, an old alias, Etc/Unknown on a machine without a time zone, an offset such as GMT-02:00, or one of the
+// names of tzdata that Load refuses because they have no area, such as CET or Japan.
 func Reported(name string) bool {
-	if len(name) > MaxName || !reported.MatchString(name) {
+	if len(name) > MaxName {
 		return false
 	}
+	if oneWord.MatchString(name) && name != UTC && name != "Local" {
+		_, err := time.LoadLocation(name)
+		return err == nil
+	}
 	_, err := Load("", name)
-	return err != nil
+	return err != nil && reported.MatchString(name)
 }
+
+// oneWord matches a name without an area.
+var oneWord = lazyregexp.New(`^[A-Z][A-Za-z0-9+-]*$`)
 
 // Clock returns t's local time in its zone, with the weekday, the zone's name unless it is empty, and the offset.
 func Clock(t time.Time, name string) string {
