@@ -111,7 +111,7 @@ var grep = looker{short: "abcEFGhHiIlLnoPqrsvwxyzTZ", valued: "ABm", joined: "C"
 	long: "ignore-case count extended-regexp fixed-strings basic-regexp line-number invert-match " +
 		"word-regexp line-regexp files-with-matches files-without-match only-matching recursive with-filename " +
 		"no-filename quiet silent no-messages max-count= after-context= before-context= context= include= exclude= " +
-		"exclude-dir= color color= text null"}
+		"exclude-dir= color color= text null no-group-separator"}
 
 const (
 	lsFlags = "all almost-all author block-size= color color= classify classify= directory file-type full-time " +

@@ -47,7 +47,7 @@ destructive deletes: rsync | --delete*, --remove-source-files
 destructive deletes: tar | --remove-files
 destructive deletes: zip | -m, --move
 destructive deletes: sed perl | -i*, -pi*, -ni*, -pni*, -npi*, --in-place* | It changes files in place.
-destructive deletes: git | clean, annex drop, symbolic-ref -d, symbolic-ref --delete, fetch --prune, fetch -p, remote prune, config --unset*, config --remove-section, delete-*, obliterate, undo, reset --hard, reset --merge, reset --keep, checkout --, checkout ., checkout -f, checkout --force, checkout -B, switch -f, switch --force, switch --discard-changes, switch -C, restore, rm, read-tree --reset, push -f, push --force*, push --delete, push -d, push --mirror, push --prune, push :*, push +*, branch -D, branch -d, branch --delete, branch -M, branch -f, branch --force, tag -d, tag --delete, tag -f, stash drop, stash clear, filter-branch, filter-repo, gc --prune*, prune, lfs prune, reflog expire, reflog delete, update-ref -d, replace -d, notes remove, notes prune, remote remove, remote rm, worktree remove, worktree prune, submodule deinit, rebase, commit --amend | It drops changes or history that git cannot bring back.
+destructive deletes: git | clean, annex drop, symbolic-ref -d, symbolic-ref --delete, fetch --prune, fetch -p, remote prune, config --unset*, config --remove-section, delete-*, obliterate, undo, reset --hard, reset --merge, reset --keep, checkout --, checkout ., checkout -f, checkout --force, checkout -B, switch -f, switch --force, switch --discard-changes, switch -C, restore, rm, read-tree --reset, push -f, push --force*, push --delete, push -d, push --mirror, push --prune, push :*, push +*, branch -D, branch -d, branch --delete, branch -M, branch -f, branch --force, tag -d, tag --delete, tag -f, stash drop, stash clear, filter-branch, filter-repo, gc --prune*, prune, lfs prune, reflog expire, reflog delete, update-ref -d, replace -d, replace --delete, bulk --purge, bulk --remove*, unpublish, clear*, rerere forget, secret killperson, secret removeperson, notes remove, notes prune, remote remove, remote rm, worktree remove, worktree prune, submodule deinit, rebase, commit --amend | It drops changes or history that git cannot bring back.
 destructive device: wipefs | -a, --all, -o, --offset
 destructive device: dd fdisk sfdisk cfdisk gdisk sgdisk blkdiscard hdparm mkswap lvremove vgremove pvremove lvreduce mdadm fsck e2fsck tune2fs resize2fs newfs flashcp nwipe scrub sfill sswap grub-install tpm2_clear pg_resetwal pg_dropcluster
 destructive device: parted | mk*, rm, res*, set, tog*, na*, move
@@ -57,7 +57,8 @@ destructive device: partx kpartx | -d, --delete
 destructive device: pvcreate | -f, -ff, --force
 destructive device: efibootmgr | -B, -b, -D, --delete*
 destructive device: nvram | -d, -c
-destructive device: zpool zfs diskutil nvme | destroy, rollback, remove, detach, labelclear, eraseDisk, eraseVolume, partitionDisk, format
+destructive device: zpool zfs diskutil nvme | offline, labelclear, partitionDisk, format, sanitize, VERB
+destructive device: xfs_repair avrdude fastboot | -L, -e, -w, format*, VERB
 destructive unmounts: umount udiskie-umount cryfs-unmount swapoff eject
 destructive unmounts: fusermount fusermount3 | -u, -z
 destructive unmounts: systemd-mount systemd-dissect | -u, --umount
@@ -97,7 +98,8 @@ destructive removes: zip | -d, --delete
 destructive removes: logrotate | -f, --force
 destructive removes: postsuper | -d
 destructive removes: exim exim4 | -Mrm
-destructive removes: lpadmin | -x
+destructive removes: lpadmin | -x, -r
+destructive removes: guix | --roll-back, VERB
 destructive removes: cancel | -a
 destructive removes: net | /delete
 destructive removes: rabbitmqctl | stop*, VERB
@@ -106,11 +108,17 @@ destructive removes: dpkg | -r, -P, --remove, --purge
 destructive removes: rpm | -e, --erase
 destructive removes: pacman | -R*, --remove
 destructive removes: docker podman nerdctl docker-compose podman-compose crictl ctr | rm, rmi, prune, kill, down, leave, reset, delete
-destructive removes: kubectl oc helm terraform tofu k3s | delete*, drain, uninstall, destroy, apply, replace, undo, taint, untaint, rollback, force-unlock, rm, --replicas=0, repo remove
-destructive removes: nomad vault packer | gc, disable, clean, VERB
+destructive removes: kubectl oc helm terraform tofu k3s | delete*, drain, uninstall, destroy, apply, replace, undo, taint, untaint, rollback, force-unlock, rm, --replicas=0, repo remove, label *-, annotate *-, set *-
+destructive removes: nomad vault packer | disable, drain, seal, VERB
 destructive removes: dropdb dropuser
-destructive removes: jj lb pvesubscription pveum | d, VERB
-destructive removes: doctl | a d, k d, VERB
+destructive removes: jj lb pvesubscription pveum | d, abandon, undo, VERB
+destructive removes: hg sl | strip, hide, VERB
+destructive removes: wp pm2 swift | site empty, VERB
+destructive removes: openssl | -revoke
+destructive removes: at | -d, -r
+destructive removes: ansible ansible-playbook | *state=absent
+destructive power: ipmitool | power off, power cycle, power reset, VERB
+destructive removes: doctl | a d, k d, power-off, power-cycle, untag, VERB
 destructive removes: cli53 | rd, rrdelete, rrpurge, VERB
 destructive removes: dolt | -d, -D, --unset, VERB
 destructive removes: git | credential reject, credential erase
@@ -121,7 +129,7 @@ destructive removes: devenv | gc, VERB
 destructive removes: ng | cache clean, VERB
 destructive removes: mvn | idea:clean, eclipse:clean, dependency:purge*
 destructive removes: secret-tool dunstctl | clear, history-clear
-destructive removes: fastlane | clear_*
+destructive removes: fastlane | clear_*, VERB
 destructive removes: buku kubectx pw-metadata rpcinfo upnpc | -d, --delete*
 destructive removes: phpize spi | --clean
 destructive removes: pkcs11-tool | -b, --delete-object
@@ -130,6 +138,16 @@ destructive removes: regedit stow | -D, -R, --delete, --restow
 destructive removes: minipro | -E, --erase
 destructive deletes: gphoto2 exiv2 | -D, -d, rm, delete, --delete*
 destructive deletes: rcs | -o*
+destructive deletes: rip pg_archivecleanup virt-sysprep lprm vgreduce eclean eclean-kernel gprclean bfg gomi
+destructive deletes: latexmk | -c, -C
+destructive removes: lpoptions resolvconf | -x, -d
+destructive deletes: jhead exiftool | -pure*, -de, -di, -all=
+destructive removes: update-initramfs | -d
+destructive removes: aura | -Oj
+destructive removes: drush drupal | pmu, cc, cr, cache:rebuild, VERB
+destructive removes: eopkg | rm*, rr, dc, VERB
+destructive removes: salt-key | -d, -D, --delete*
+destructive removes: todo tsp slurmctld xsel dosbox | -r, -C, -c, --clear, -erase*
 destructive kills: tcpkill
 destructive kills: ssh-agent pulseaudio couchdb | -k, -d, --kill
 destructive kills: daemon | --stop
@@ -307,7 +325,8 @@ func (r risk) fits(name string, args []string) bool {
 const shortest = len("--del")
 
 // given reports whether a word is among the arguments of a program: unchanged, among other letters of a flag (-f in
-// -rf), with a value (--x=y), abbreviated, or matched by a star. VERB matches every verb of [hasVerb].
+// -rf), with a value (--x=y), abbreviated, or matched by a star at one of its ends. VERB matches every verb of
+// [hasVerb].
 func given(p program, args []string, word string) bool {
 	if word == "VERB" {
 		return namesVerb(args)
@@ -319,6 +338,8 @@ func given(p program, args []string, word string) bool {
 			return true
 		case strings.HasPrefix(a, "--") && strings.HasPrefix(word, "--") &&
 			(name == word || len(name) >= shortest && strings.HasPrefix(word, name) && !p.names[name[2:]]):
+			return true
+		case len(word) > 1 && word[0] == '*' && !strings.HasPrefix(a, "-") && strings.HasSuffix(a, word[1:]):
 			return true
 		case strings.HasSuffix(word, "*") && len(word) > 1 && strings.HasPrefix(a, strings.TrimSuffix(word, "*")):
 			return true

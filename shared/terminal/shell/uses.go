@@ -262,6 +262,8 @@ func (o operand) is(word string) bool {
 		return true
 	case "COUNT":
 		return isCount(word)
+	case "NUMBER":
+		return isNumeral(word)
 	case "DEVICE":
 		return isName(word) && !isCount(word)
 	case "PORT":
@@ -271,6 +273,9 @@ func (o operand) is(word string) bool {
 	}
 	return false
 }
+
+// isNumeral reports whether s is a decimal number without a sign, which could also be an option.
+var isNumeral = lazyregexp.New(`^[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?$`).MatchString
 
 // isPort reports whether s is a selection of lsof's by protocol and port.
 var isPort = lazyregexp.New(`^(?:[46]?(?i:tcp|udp)?(?::[0-9a-z,-]+)?)$`).MatchString

@@ -9,41 +9,62 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// verbs are the words that delete or end something in programs for services, databases and packages.
-var verbs = words(`delete del destroy remove rm rmi rb terminate drop purge wipe erase uninstall prune flush flushall
-	flushdb truncate nuke evict deregister revoke teardown expunge reset fresh unmerge undeploy undefine unpublish yank
-	zap obliterate forget kill shutdown reboot poweroff autoremove deprovision rollback downgrade
-	deletion unsubscribe deallocate userdel delsnapshot delfs`)
+// verbs are the words that delete or end something in programs for services, databases and packages. [destroying] has
+// the stems of others.
+var verbs = words(`del rm rmi rb rmtree rmdir drop wipe erase prune flush flushall flushdb truncate nuke evict
+	revoke teardown expunge reset fresh unmerge undeploy undefine unpublish yank zap obliterate forget kill shutdown
+	reboot poweroff deprovision rollback downgrade deletion unsubscribe deallocate userdel delsnapshot delfs deldev
+	delpvid delnode delprinc delpol delkey delhost delpeer cleanup unset unlink decommission hdel xdel getdel srem lrem
+	lpop rpop spop ltrim xtrim`)
+
+// tidying are words that mean the same as verbs only in a command of their own: not in a text, and not as the name of
+// a program.
+var tidying = words(`clean clear gc disconnect unban unbanip leave logout signout unmount umount eject purify
+	deintegrate uninit revert`)
+
+// destroying are stems of verbs: delete_user, autoremove and lvremove destroy something; --removed, uninstaller and
+// undelete do not.
+var destroying = strings.Fields("delete remove destroy purge uninstall terminate deregister unregister")
+
+// destroys reports whether a word, in lower-case letters, is a verb that deletes or ends something.
+func destroys(word string) bool {
+	return verbs[word] || word != "undelete" && slices.ContainsFunc(destroying, func(stem string) bool {
+		rest, begins := strings.CutPrefix(word, stem)
+		return begins && !isAmong("d r ed er", rest) || strings.HasSuffix(word, stem)
+	})
+}
 
 // talking are programs whose arguments are only texts to search for, and names of files, manuals, tests or abilities of
 // a terminal.
 var talking = sync.OnceValue(func() map[string]bool {
 	return words(`reset tput tldr cheat man apropos whatis info help rg ag ack ugrep ug sift bat batcat
 		yq gron fd fdfind zgrep bzgrep xzgrep eza exa lsd delta tokei cloc scc pytest jest vitest mocha rspec
-		phpunit ctest tox`)
+		phpunit ctest tox duperemove`)
 })
 
 // reading are verbs that are followed only by a name to search for.
-const reading = "search find list get describe show view explain help can-i"
+const reading = "search find list get describe show view explain help can-i plan"
 
 // hasVerb reports whether a word names a verb that deletes or ends something: terminate-instances, db:drop,
 // dropDatabase, --purge. A path or a value names none.
 func hasVerb(word string) bool {
 	name, value, _ := strings.Cut(word, "=")
 	if strings.HasPrefix(word, "-") {
-		return name != "--rm" && verb(name)
+		return name != "--rm" && !strings.HasPrefix(name, "--no-") && verb(name, tidies)
 	}
-	text := strings.Contains(word, " ") // a script or a statement
-	if !text {
-		word = fileEnding.ReplaceAllString(word, "")
+	if strings.Contains(word, " ") { // a script or a statement
+		return verb(word, destroys)
 	}
-	return (text || value == "" && !strings.Contains(word, "/")) && verb(word)
+	return value == "" && !strings.Contains(word, "/") && verb(fileEnding.ReplaceAllString(word, ""), tidies)
 }
+
+// tidies reports whether a word, in lower-case letters, deletes or ends something in a command of its own.
+func tidies(word string) bool { return destroys(word) || tidying[word] }
 
 var fileEnding = lazyregexp.New(`\.rb$`)
 
 // verb reports whether one of the words in a name or a text is a verb.
-func verb(text string) bool {
+func verb(text string, isVerb func(word string) bool) bool {
 	var b strings.Builder
 	var last rune
 	for _, r := range text {
@@ -54,7 +75,7 @@ func verb(text string) bool {
 		last = r
 	}
 	for part := range strings.FieldsFuncSeq(b.String(), func(r rune) bool { return !unicode.IsLetter(r) }) {
-		if verbs[part] {
+		if isVerb(part) {
 			return true
 		}
 	}
@@ -118,13 +139,15 @@ const firstWords = 6
 // removes reports whether the name or one of the first words of an unknown program means deletion.
 func removes(name string, args []string) bool {
 	_, known := programs()[name]
-	if known || builtins[name] || len(risksOf()[name]) > 0 || talking()[name] || onlyLooks(name, args) {
+	if known || builtins[name] || talking()[name] || onlyLooks(name, args) ||
+		slices.ContainsFunc(risksOf()[name], func(r risk) bool { return len(r.with) == 0 }) {
 		return false
 	}
 	if i := firstOption(name, args); i >= 0 && args[i] == "--dry-run" {
 		return false
 	}
-	return namesVerb(args[:min(len(args), firstWords)]) || verb(name)
+	args = withoutNames(name, args)
+	return namesVerb(args[:min(len(args), firstWords)]) || verb(name, destroys)
 }
 
 // harmlessText lists options with which destructive programs only read or plan, in the form of options.txt.
@@ -155,9 +178,12 @@ rsync = -n* -an -avn -avzn -aun -rn -rvn --dry-run
 wipefs = -n --no-act
 setfacl = --test
 kubectl oc = --dry-run --dry-run=client --dry-run=server
-helm argocd npm nix-collect-garbage conda = --dry-run
+helm argocd npm nix-collect-garbage conda poetry = --dry-run
 aws = --dryrun --dry-run
 tlmgr sfdk = --dry-run
+pkg_delete = -n
+bun = --dry-run
+pg_archivecleanup virt-sysprep = -n --dry-run --list-operations
 emerge = -p --pretend
 brew make = -n
 rdfind = -dryrun

@@ -1,8 +1,6 @@
 package shell_test
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/terminal/shell"
@@ -46,30 +44,27 @@ func prefixed(start string, ends []string) (all []string) {
 }
 
 // TestDestructionWarnings holds the share of lines that are classified wrongly: those of testdata/destroys.txt delete
-// or end something, those of testdata/spares.txt do not.
+// or end something, those of testdata/spares.txt do not. The lines without alternatives are from public collections,
+// with other operands. Of 287 lines that were collected last, and judged before anybody read them, about 7 % were
+// missed; of 92 lines of kubectl, gh, doctl and heroku, 2. Of 3,360 harmless lines, 0.4 % had a warning.
 func TestDestructionWarnings(t *testing.T) {
 	for name, destroys := range map[string]bool{"destroys": true, "spares": false} {
-		text, err := os.ReadFile("testdata/" + name + ".txt")
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, wrong := 0, []string(nil)
-		for line := range strings.Lines(string(text)) {
-			for _, command := range spellOut(strings.TrimSuffix(line, "\n")) {
-				j, err := shell.Judge(command, shell.Bash)
-				if err != nil {
-					t.Errorf("%q: %v", command, err)
-				}
-				if all++; j.Has(shell.Destructive) != destroys {
-					wrong = append(wrong, command)
-				}
-				if destroys && (j.Class == shell.ReadOnly || j.Repository != nil) {
-					t.Errorf("%q would run unasked", command)
-				}
+		all, wrong := spelledOut(t, name+".txt"), []string(nil)
+		for _, command := range all {
+			j, err := shell.Judge(command, shell.Bash)
+			if err != nil {
+				t.Errorf("%q: %v", command, err)
+			}
+			if j.Has(shell.Destructive) != destroys {
+				wrong = append(wrong, command)
+			}
+			if destroys && runsUnasked(command) {
+				t.Errorf("%q would run unasked", command)
 			}
 		}
-		if t.Logf("%s: %d of %d are wrong: %q", name, len(wrong), all, wrong); all < 1000 || len(wrong)*50 > all {
-			t.Errorf("%s: %d of %d are classified wrongly", name, len(wrong), all)
+		t.Logf("%s: %d of %d are wrong: %q", name, len(wrong), len(all), wrong)
+		if len(all) < 2500 || len(wrong)*50 > len(all) {
+			t.Errorf("%s: %d of %d lines are wrong, want 2 %% or fewer of 2,500", name, len(wrong), len(all))
 		}
 	}
 }
