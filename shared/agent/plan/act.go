@@ -95,9 +95,9 @@ func (a *Act) shows(other *Act) bool {
 	return *a.Error == *other.Error && (sameArgs || !ofArgs)
 }
 
-// Missing returns the sorted names of the effects that the task must have and that are not recorded as done, and the
-// green checks if they are.
-func (t *TaskState) Missing() []string {
+// missing returns the sorted names of the effects that the task must have and that are not recorded as done, and the
+// green checks of the delivery, if the task must have them and they are not recorded either.
+func (t *TaskState) missing(d *delivery) []string {
 	var out []string
 	for _, name := range t.Effects {
 		had := func(a *Act) bool { return a.Tool == name && a.Effect && a.Over && a.Execution == Succeeded }
@@ -105,8 +105,8 @@ func (t *TaskState) Missing() []string {
 			out = append(out, name)
 		}
 	}
-	if t.GreenWithin > 0 && !t.isGreen() {
-		out = append(out, waitForChecks+" with green checks and without a later commit")
+	if t.GreenWithin > 0 && !t.isGreen(d) {
+		out = append(out, wantsGreen(d))
 	}
 	return out
 }

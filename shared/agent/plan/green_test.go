@@ -12,15 +12,17 @@ import (
 // awaits makes a task end with green checks, after at most two tries.
 func awaits(t *plan.Task) { t.GreenWithin = 2 }
 
-// look returns a wait for checks that ended in the state.
+// look returns a wait for the checks of the branch fix that ended in the state.
 func look(n int, state string) plan.Act {
 	return plan.Act{ID: fmt.Sprintf("look %d", n), Tool: "github.waitForChecks", Over: true, Execution: plan.Succeeded,
+		Args:        json.RawMessage(`{"owner":"acme","repo":"web","ref":"fix"}`),
 		Observation: json.RawMessage(`{"checks":[{"name":"\"state\":\"success\"","state":"success"}],"state":"` + state + `"}`)}
 }
 
 // TestGreenChecks has a task that ends with green checks. The record decides, not the model.
 func TestGreenChecks(t *testing.T) {
-	commit := plan.Act{ID: "commit", Tool: "github.commitFiles", Effect: true, Over: true, Execution: plan.Succeeded}
+	commit := plan.Act{ID: "commit", Tool: "github.commitFiles", Effect: true, Over: true, Execution: plan.Succeeded,
+		Args: json.RawMessage(`{"owner":"acme","repo":"web","branch":"fix"}`)}
 	refused := commit
 	refused.Execution, refused.Error = plan.NotStarted, &plan.Trouble{Code: "rejected"}
 	lost := look(9, "success")
@@ -48,6 +50,47 @@ func TestGreenChecks(t *testing.T) {
 		if why := "github.waitForChecks with green checks"; (v.Refused == "") != c.done || !c.done &&
 			!strings.Contains(v.Refused, why) {
 			t.Errorf("%s: %+v; want done %v, or refused because of %s", name, v, c.done, why)
+		}
+	}
+}
+
+// TestGreenDelivery has a session that delivers a commit or a pull request: only checks of its branch or commit count.
+func TestGreenDelivery(t *testing.T) {
+	did := func(tool, args, result string) plan.Act {
+		return plan.Act{ID: tool + args, Tool: tool, Effect: true, Over: true, Execution: plan.Succeeded,
+			Args: json.RawMessage(args), Observation: json.RawMessage(result)}
+	}
+	waited := func(repo, ref, state string) plan.Act {
+		a := look(1, state)
+		a.ID, a.Args = repo+ref, json.RawMessage(fmt.Sprintf(`{"owner":"Acme","repo":%q,"ref":%q}`, repo, ref))
+		return a
+	}
+	commit := did("github.commitFiles", `{"owner":"acme","repo":"web","branch":"fix"}`, `{"sha":"c0ffee1"}`)
+	pull := did("github.createPullRequest", `{"owner":"acme","repo":"web","head":"fix","base":"main"}`, `{"number":4}`)
+	ofFork := did("github.createPullRequest", `{"owner":"acme","repo":"web","head":"ana:fix","base":"main"}`, `{}`)
+	for name, c := range map[string]struct {
+		acts []plan.Act
+		done bool
+	}{
+		"its branch":         {[]plan.Act{commit, waited("web", "fix", "success")}, true},
+		"its branch in full": {[]plan.Act{commit, waited("web", "refs/heads/fix", "success")}, true},
+		"its commit":         {[]plan.Act{commit, waited("web", "c0ffee1", "success")}, true},
+		"the base":           {[]plan.Act{commit, waited("web", "main", "success")}, false},
+		"another repository": {[]plan.Act{commit, waited("api", "fix", "success")}, false},
+		"the base at last": {[]plan.Act{commit, waited("web", "fix", "success"),
+			waited("web", "main", "success")}, false},
+		"a pull request":    {[]plan.Act{commit, pull, waited("web", "fix", "success")}, true},
+		"its base":          {[]plan.Act{pull, waited("web", "main", "success")}, false},
+		"its head's commit": {[]plan.Act{commit, pull, waited("web", "c0ffee1", "success")}, true},
+		"a fork's commit":   {[]plan.Act{commit, ofFork, waited("web", "c0ffee1", "success")}, true},
+	} {
+		s := executing(t, plan.Plan{Tasks: []plan.Task{task("One", awaits)}})
+		for _, a := range c.acts {
+			s.Record(a)
+		}
+		v := judge(t, s, complete())
+		if (v.Refused == "") != c.done || !c.done && !strings.Contains(v.Refused, `green checks of the branch "fix"`) {
+			t.Errorf("%s: %+v; want done %v, or refused because of the branch fix", name, v, c.done)
 		}
 	}
 }

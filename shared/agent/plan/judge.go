@@ -45,7 +45,7 @@ func (s *Session) Judge(r Reflection, b Bind) (Verdict, error) {
 		return []Event{{Reflected: &seen},
 			{Finished: &Finished{TaskID: t.ID, Status: status, Result: r.Result, Error: why}}}
 	}
-	missing := t.Missing()
+	missing := t.missing(s.delivered())
 	switch {
 	case r.Failed:
 		return Verdict{Events: over(TaskFailed, r.Reflection)}, nil
