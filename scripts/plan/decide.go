@@ -30,6 +30,9 @@ func (c *command) list(ctx context.Context) error {
 	if err := json.Unmarshal(a, &all); err != nil {
 		return err
 	}
+	if len(all.Sessions) == 0 {
+		fmt.Fprintln(c.out, "There are no sessions yet; plan start WISH creates one.")
+	}
 	for _, s := range all.Sessions {
 		prompt, _ := visible.Line(s.Prompt)
 		fmt.Fprintf(c.out, "%s  %-21s  %s  %s\n", s.SessionID, s.Status, s.CreatedAt.Format(time.RFC3339), prompt)
@@ -107,7 +110,7 @@ func (c *command) sameHash(hash string) error {
 	if len(given) >= shown && strings.HasPrefix(hash, given) {
 		return nil
 	}
-	fmt.Fprintln(c.out, "Not approved: this is not the hash of the card.")
+	fmt.Fprintln(c.out, "Not approved: this is not the hash of the card, or less than its first 8 characters.")
 	return errNo
 }
 

@@ -28,6 +28,12 @@ func TestDecideOneCard(t *testing.T) {
 		says  string // in the output or the error
 	}{
 		"typed": {one, []string{"approve", "s"}, "abcdef01\n", "a1 approve_once", "⟨U+202E⟩"},
+		"lines of a value": {one, []string{"approve", "s"}, "abcdef01\n", "a1 approve_once",
+			"  Change a.go, +1 −1: -a\n    | +b"},
+		"a flag behind the session": {one, []string{"approve", "s", "--yes-hash", hash}, "", "a1 approve_once", ""},
+		"two sessions":              {one, []string{"approve", "s", "t"}, "", "", "usage: plan approve [flags] SESSION"},
+		"a path":                    {one, []string{"approve", "../s"}, "", "", "Not Found"},
+		"a word like a flag":        {one, []string{"approve", "--", "-s"}, "", "", "Not Found"},
 		"the whole hash": {one, []string{"approve", "s"}, hash + "\n", "a1 approve_once",
 			"Not in your own words: @eve"},
 		"another hash":  {one, []string{"approve", "s"}, "abcdef02\n", "", "Not approved"},
@@ -51,6 +57,10 @@ func TestDecideOneCard(t *testing.T) {
 		})
 		mux.HandleFunc("GET "+plans+"/s", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"sessionId":"s","status":"EXECUTING","approvals":[`+c.cards+`]}`)
+		})
+		mux.HandleFunc("GET "+plans+"/{other}", func(w http.ResponseWriter, r *http.Request) {
+			t.Logf("%s: there is no session %q", name, r.PathValue("other"))
+			http.NotFound(w, r)
 		})
 		mux.HandleFunc("POST /api/agent/approvals/resolve", func(w http.ResponseWriter, r *http.Request) {
 			var in struct{ ApprovalID, Decision, ArgsHash string }

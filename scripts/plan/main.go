@@ -126,19 +126,35 @@ func execute(ctx context.Context, args []string, getenv func(string) string, in 
 		f.StringVar(&c.card, "card", "", "the approval ID of the card, if several wait")
 	case "confirm":
 		f.StringVar(&c.hash, "hash", "", "confirm the plan with this hash, without typing yes")
+		f.StringVar(&c.hash, "yes-hash", "", "the same as -hash")
 		f.StringVar(&c.card, "card", "",
 			"the approval ID of the card with that plan; needed if an earlier card showed the same plan")
 	}
-	if err := f.Parse(args[1:]); err != nil {
+	var err error
+	if c.args, err = parse(f, args[1:]); err != nil {
 		return err
 	}
-	if c.args = f.Args(); len(c.args) < least || len(c.args) > most {
-		return errors.New(usage)
+	if len(c.args) < least || len(c.args) > most {
+		return fmt.Errorf("usage: plan %s [flags] %s; got %d arguments", c.name, c.takes(), len(c.args))
 	}
 	if c.wait < 0 || c.wait > 5*time.Minute {
 		return fmt.Errorf("-wait is %s; it must be 0 to 5m", c.wait)
 	}
 	return do(ctx)
+}
+
+// parse parses flags before, between and behind the other arguments, and returns these. Behind -- there are no flags.
+func parse(f *flag.FlagSet, args []string) (others []string, err error) {
+	for {
+		if err := f.Parse(args); err != nil || f.NArg() == 0 {
+			return others, err
+		}
+		rest := f.Args()
+		if n := len(args) - len(rest); n > 0 && args[n-1] == "--" {
+			return append(others, rest...), nil
+		}
+		others, args = append(others, rest[0]), rest[1:]
+	}
 }
 
 func isHelp(arg string) bool { return slices.Contains([]string{"-h", "-help", "--help"}, arg) }

@@ -42,7 +42,7 @@ func (c *command) show(ctx context.Context) error {
 }
 
 func (c *command) cancel(ctx context.Context) error {
-	if _, _, err := c.send(ctx, http.MethodPost, "/api/agent/runs/"+c.args[0]+"/cancel", nil); err != nil {
+	if _, _, err := c.send(ctx, http.MethodPost, "/api/agent/runs/"+url.PathEscape(c.args[0])+"/cancel", nil); err != nil {
 		return err
 	}
 	return c.show(ctx)
@@ -94,7 +94,7 @@ func (c *command) agreed() error {
 	return errNo
 }
 
-func (c *command) path(more string) string { return plans + "/" + c.args[0] + more }
+func (c *command) path(more string) string { return plans + "/" + url.PathEscape(c.args[0]) + more }
 
 // server returns the server's URL. An address without a scheme gets http.
 func (c *command) server() string {
@@ -181,8 +181,8 @@ func (c *command) print(s *planner.Session, body []byte) error {
 	}
 	var b strings.Builder
 	say := func(format string, args ...any) {
-		shown, _ := visible.Text(fmt.Sprintf(format, args...)) // text from others must not move the cursor
-		b.WriteString(shown + "\n")
+		shown, _ := visible.Text(fmt.Sprintf(format, args...))            // text from others must not move the cursor
+		b.WriteString(strings.ReplaceAll(shown, "\n", "\n    | ") + "\n") // no line of it looks like one of ours
 	}
 	say("session %s: %s, revision %d, until %s", s.SessionID, s.Status, s.Revision, s.Deadline.Format(time.RFC3339))
 	for i, t := range s.Tasks {
@@ -216,7 +216,8 @@ func (c *command) print(s *planner.Session, body []byte) error {
 			say("%s step %d: %s %s: %s", e.TaskID, e.Step, e.Action.Tool, e.ExecutionStatus, e.Reason)
 		}
 	}
-	say("%s\nhash %s", s.Summary, s.PlanHash)
+	say("%s", s.Summary)
+	say("hash %s", s.PlanHash)
 	_, err := fmt.Fprint(c.out, b.String())
 	return err
 }
