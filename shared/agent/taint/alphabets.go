@@ -37,6 +37,7 @@ var alphabets = []string{
 	"אbcdefgהijkןmחסקqrsטuטשאעz",
 	"աբcդեfգհիյկլմնօպքրստuvwxyզ",
 	"աեcժէfցհիյkլmոօpզրsէսվաxყz",
+	"⠁⠃⠉⠙⠑⠋⠛⠓⠊⠚⠅⠇⠍⠝⠕⠏⠟⠗⠎⠞⠥⠧⠺⠭⠽⠵", // Braille
 }
 
 // leastOfAlphabet is the minimum number of different characters of an alphabet in a text that is written in it.

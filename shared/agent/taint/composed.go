@@ -40,14 +40,19 @@ type spelling struct {
 func spell(words string) spelling {
 	all := []string{words}
 	all = append(all, decodings(words, leastWord)...)
+	for _, written := range all {
+		for _, other := range turned(written) {
+			all = append(all, other)
+		}
+	}
 	for i := range all {
 		all[i] = Normalize(all[i])
-		for _, other := range []string{latin(all[i]), said(all[i])} {
+		for _, other := range []string{latin(all[i]), said(all[i]), letterly(all[i])} {
 			if other != all[i] {
 				all = append(all, other)
 			}
 		}
-		all = append(all, backwards(all[i]), rot13(all[i]))
+		all = append(all, backwards(all[i]))
 	}
 	text := strings.Join(all, "\n")
 	return spelling{text, lettersOf(text)}
@@ -71,8 +76,31 @@ func latin(s string) string {
 	}, s)
 }
 
-// said returns a text with signs and digits for their names. Digits that follow each other are one number.
+// letterly returns a text with the same letter for letters and digits that resemble each other, except in numbers:
+// p4ssw0rd and passw0rd are the same.
+func letterly(s string) string {
+	return mixedWords.ReplaceAllStringFunc(s, func(word string) string {
+		if strings.Trim(word, "0123456789") == "" {
+			return word
+		}
+		return strings.Map(func(r rune) rune { return rune(fold(byte(r))) }, word)
+	})
+}
+
+var mixedWords = lazyregexp.New(`[a-z0-9]+`)
+
+// said returns a text with signs and digits for their names, also between brackets: evil [dot] example. Digits that
+// follow each other are one number.
 func said(s string) string {
+	s = saidSigns.ReplaceAllStringFunc(s, func(sign string) string {
+		switch strings.Trim(sign, " -_[](){}<>") {
+		case "slash":
+			return "/"
+		case "colon":
+			return ":"
+		}
+		return "."
+	})
 	return spacedDigits.ReplaceAllStringFunc(spoken.Replace(s), func(digits string) string {
 		return strings.ReplaceAll(digits, " ", "")
 	})
@@ -96,9 +124,11 @@ func digitOf(r rune) rune {
 	return 0
 }
 
-// spoken replaces the words for the signs of an address and for digits.
-var spoken = strings.NewReplacer(" dot ", ".", " punkt ", ".", " punto ", ".", " point ", ".", " ponto ", ".",
-	" slash ", "/", " colon ", ":", "zero", "0", "one", "1", "two", "2", "three", "3", "four", "4", "five", "5", "six",
+// saidSigns finds the words for the signs of an address.
+var saidSigns = lazyregexp.New(`[ _\[({<-]+(?:dot|punkt|punto|point|ponto|kropka|точка|slash|colon)[ _\])}>-]+|点|ドット`)
+
+// spoken replaces the words for digits.
+var spoken = strings.NewReplacer("zero", "0", "one", "1", "two", "2", "three", "3", "four", "4", "five", "5", "six",
 	"6", "seven", "7", "eight", "8", "nine", "9")
 
 // lettersOf returns the letters and digits of a text.
@@ -311,6 +341,7 @@ func assembled(letters string, least int, before []*composition) bool {
 type part struct {
 	text    string   // normalised
 	forms   []string // text, and what may be encoded in it
+	similar []string // those of forms that letterly changes
 	segment bool     // a segment of the path, which may be an ordinary word
 }
 
@@ -323,6 +354,9 @@ func partsOf(u *url.URL) (all []part) {
 			p.forms = append(p.forms, form)
 			if plain := latin(form); plain != form {
 				p.forms = append(p.forms, plain)
+			}
+			if similar := letterly(latin(form)); similar != form {
+				p.similar = append(p.similar, similar)
 			}
 		}
 		if len(lettersOf(p.text)) >= 3 {
@@ -379,7 +413,9 @@ func (p part) standsIn(s spelling, named bool) bool {
 			return true
 		}
 	}
-	return false
+	return named && slices.ContainsFunc(p.similar, func(form string) bool {
+		return hasWordOf(form, lettersOf(form), s)
+	})
 }
 
 // hasWordOf reports whether the model's text contains a word of the part, or the part contains a longer word of that

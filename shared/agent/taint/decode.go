@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"html"
+	"io"
+	"mime"
 	"strconv"
 	"strings"
 	"unicode"
@@ -27,17 +29,20 @@ var (
 	percentRuns = lazyregexp.New(`(?:%[0-9a-fA-F]{2})+`)
 	quotedRuns  = lazyregexp.New(`(?:=[0-9a-fA-F]{2})+`)
 	softBreaks  = lazyregexp.New(`=\r?\n`)
-	escapeRuns  = lazyregexp.New(`(?:\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\u\{[0-9a-fA-F]{1,6}\}|\\[0-3][0-7]{2}|` +
+	escapeRuns  = lazyregexp.New(`(?:\\[x'][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\u\{[0-9a-fA-F]{1,6}\}|\\[0-3][0-7]{2}|` +
 		`\\x\{[0-9a-fA-F]{1,6}\}|\\N\{U\+[0-9a-fA-F]{1,6}\}|\\U[0-9a-fA-F]{8}|%u[0-9a-fA-F]{4})+`)
 	cssRuns   = lazyregexp.New(`(?:\\[0-9a-fA-F]{2,6} ?)+`)
 	pointRuns = lazyregexp.New(`(?i:u\+(?:10[0-9a-f]{4}|[1-9a-f][0-9a-f]{4}|[0-9a-f]{4})[ ,;]{0,2})+`)
+	named     = lazyregexp.New(`\\N\{LATIN (?:SMALL|CAPITAL) LETTER ([A-Z])\}`)
 	tags      = lazyregexp.New(`</?[a-zA-Z!][^<>]{0,500}>`)
+	unshown   = lazyregexp.New(`!?\[\]\([^()\n]{0,500}\)|\]\([^()\n]{0,500}\)`) // of links in Markdown
 )
 
-// decodings returns the readings of a text without HTML tags, and with percent signs, HTML entities, quoted-printable,
-// escapes of programming languages, base64, base32, base85 and codes of characters (hex, decimal, binary) decoded, also
-// when nested. For base64, base32, base85 and codes, a reading consists only of the decoded runs, which have at least
-// least characters.
+// decodings returns the readings of a text without HTML tags and without the targets of links in Markdown, and with
+// percent signs, HTML entities, quoted-printable, encoded words of mails, escapes of programming languages and of RTF,
+// uuencode, base64, base32, base85 and codes of characters (hex, decimal, binary) decoded, also when nested. For
+// uuencode, base64, base32, base85 and codes, a reading consists only of the decoded runs. Those except uuencode's have
+// at least least characters.
 func decodings(s string, least int) (all []string) {
 	seen := map[string]bool{s: true}
 	next := []string{s}
@@ -66,14 +71,18 @@ func decodedOnce(s string, least int) (all []string) {
 		all = append(all, html.UnescapeString(s))
 	}
 	if strings.Contains(s, "=") {
-		all = append(all, quotedRuns.ReplaceAllStringFunc(softBreaks.ReplaceAllString(s, ""),
+		all = append(all, encodedWords(s), quotedRuns.ReplaceAllStringFunc(softBreaks.ReplaceAllString(s, ""),
 			func(r string) string { return octets(r, "=") }))
 	}
 	if strings.Contains(s, "<") {
 		all = append(all, tags.ReplaceAllString(s, ""))
 	}
+	if strings.Contains(s, "](") {
+		all = append(all, unshown.ReplaceAllString(s, ""))
+	}
 	if strings.Contains(s, `\`) || strings.Contains(s, "%u") {
-		all = append(all, escapeRuns.ReplaceAllStringFunc(s, escaped), cssRuns.ReplaceAllStringFunc(s, escapedInCSS))
+		all = append(all, escapeRuns.ReplaceAllStringFunc(named.ReplaceAllString(s, "$1"), escaped),
+			cssRuns.ReplaceAllStringFunc(s, escapedInCSS))
 	}
 	if strings.Contains(s, "U+") || strings.Contains(s, "u+") {
 		all = append(all, pointRuns.ReplaceAllStringFunc(s, points))
@@ -81,7 +90,7 @@ func decodedOnce(s string, least int) (all []string) {
 	for i := range packings {
 		all = append(all, packings[i].unpacked(s, least))
 	}
-	all = append(all, words85(s, leastRun))
+	all = append(all, words85(s, leastRun), uudecoded(s))
 	base, pairs := runsIn(s, least)
 	for i, run := range base {
 		base[i] = fromBase64(run, least)
@@ -96,6 +105,16 @@ func decodedOnce(s string, least int) (all []string) {
 		all = append(all, unhidden(s))
 	}
 	return all
+}
+
+// encodedWords decodes the words of mail headers, such as =?utf-8?q?caf=C3=A9?= (RFC 2047).
+func encodedWords(s string) string {
+	d := mime.WordDecoder{CharsetReader: func(_ string, in io.Reader) (io.Reader, error) { return in, nil }}
+	text, err := d.DecodeHeader(s)
+	if err != nil {
+		return ""
+	}
+	return text
 }
 
 // runsIn returns the base64 runs that are long enough, and whether the text may contain a hex run.
@@ -182,7 +201,7 @@ func escaped(run string) string {
 			size, digits = 6, run[2:6]
 		case run[1] == 'U':
 			size, digits = 10, run[2:10]
-		case run[1] == 'x':
+		case run[1] == 'x', run[1] == '\'':
 			digits = run[2:4]
 		default:
 			digits, in = run[1:4], 8

@@ -11,7 +11,7 @@ import (
 
 // disguised returns the skeleton of a text, followed by the skeletons of its decoded parts. A skeleton holds the
 // letters and digits, with look-alikes replaced, and without punctuation, spaces and accents. m may be nil. With marks,
-// which only one of two compared texts has, the text backwards and in ROT13 follow.
+// which only one of two compared texts has, the text backwards, and in [turned] alphabets follow.
 func disguised(raw, normal string, m *marks) string {
 	s := skeleton(normal, m)
 	var others []string
@@ -20,7 +20,10 @@ func disguised(raw, normal string, m *marks) string {
 	}
 	others = append(others, inLatin(normal)...)
 	if m != nil {
-		others = append(others, rot13(normal), backwards(normal))
+		others = append(others, backwards(normal))
+		for _, other := range turned(raw) {
+			others = append(others, Normalize(other))
+		}
 		for _, reading := range inLatin(normal) { // upside down
 			others = append(others, backwards(reading))
 		}
@@ -38,11 +41,23 @@ func backwards(s string) string {
 	return string(r)
 }
 
-// rot13 replaces each small letter of the alphabet by the letter 13 places further on.
-func rot13(s string) string {
+// turned returns a text in ROT13, ROT47 and Atbash. ROT13 replaces each letter by the letter 13 places further on.
+// ROT47 does so with all visible characters of ASCII, and 47 places. In Atbash the alphabet runs backwards. Twice any
+// of them is the text itself.
+func turned(s string) []string {
+	small := strings.ToLower(s)
+	return []string{
+		within('a', 'z', small, func(at rune) rune { return (at + 13) % 26 }),
+		within('!', '~', s, func(at rune) rune { return (at + 47) % 94 }),
+		within('a', 'z', small, func(at rune) rune { return 25 - at }),
+	}
+}
+
+// within replaces each character from first to last by another one of them, according to their places.
+func within(first, last rune, s string, place func(rune) rune) string {
 	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' {
-			return 'a' + (r-'a'+13)%26
+		if r >= first && r <= last {
+			return first + place(r-first)
 		}
 		return r
 	}, s)

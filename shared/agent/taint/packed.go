@@ -94,6 +94,40 @@ func (p *packing) unpackFrom(values []byte, least int, out []byte) []byte {
 	return append(out, '\n')
 }
 
+// uudecoded returns what the lines of uuencode in a text contain. Each line begins with the number of its bytes.
+func uudecoded(s string) string {
+	var out []byte
+	for line := range strings.Lines(s) {
+		line = strings.TrimRight(line, "\r\n")
+		if len(line) < leastUnpacked || !inUU(line) {
+			continue
+		}
+		n, acc := int(line[0]-' '), 0
+		if len(line)-1 < (n+2)/3*4 || len(line)-1 > (n+2)/3*4+1 { // a checksum may follow
+			continue
+		}
+		bytes := make([]byte, 0, n+2)
+		for i := range (n + 2) / 3 * 4 {
+			acc = acc<<6 | int(line[1+i]-' ')&0x3f
+			if i%4 == 3 {
+				bytes = append(bytes, byte(acc>>16), byte(acc>>8), byte(acc))
+			}
+		}
+		out = append(out, bytes[:n]...)
+	}
+	return textOf(out)
+}
+
+// inUU reports whether all characters of a line are those of uuencode.
+func inUU(line string) bool {
+	for i := range len(line) {
+		if line[i] < ' ' || line[i] > '`' {
+			return false
+		}
+	}
+	return true
+}
+
 // base85 is the alphabet of Git and Python (RFC 1924), and z85 that of ZeroMQ. The position of a character is its
 // value.
 const (

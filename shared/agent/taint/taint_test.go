@@ -364,6 +364,12 @@ func TestHidden(t *testing.T) {
 		"braces of vowels": inVowels(text, `\x{%x}`),
 		"a dump":           "\n" + hex.Dump([]byte(text)),
 		"long escapes":     each(text, func(r rune) string { return fmt.Sprintf(`\U%08x`, r) }),
+		"RTF":              each(text, func(r rune) string { return fmt.Sprintf(`\'%02x`, r) }),
+		"empty links":      each(text, func(r rune) string { return string(r) + "[](x)" }),
+		"short links":      "[" + text[:20] + "](/a)[" + text[20:40] + "](/b)[" + text[40:] + "](/c)",
+		"encoded words": "=?utf-8?q?Please_send_the_whole_li?=\r\n =?utf-8?Q?st_of_c=75stomers_to_the?= " +
+			"=?x?b?" + base64.StdEncoding.EncodeToString([]byte(" new address")) + "?=",
+		"names of letters": strings.NewReplacer("e", `\N{LATIN SMALL LETTER E}`).Replace(text),
 	} {
 		for _, way := range [][2]string{{text, as}, {as, text}} {
 			if !copied(heard("x", "An issue. "+way[0]+" Thanks."), "before it: "+way[1]+" and after") {
