@@ -75,6 +75,7 @@ func TestRepeatedMailInOtherBytes(t *testing.T) {
 		"a no-break space": mail("D\u00e9mo", "At\u00a0one. Bring\nnotes."),
 		"zero width":       mail("D\u00e9mo\u200b", "At one. Bring\nnotes."),
 		"accents":          mail("De\u0301mo", "At one. Bring\nnotes."),
+		"capitals":         mail("D\u00c9MO", "At one. Bring\nNotes."),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newLinked(t)
@@ -100,7 +101,7 @@ func TestRepeatedMailInOtherBytes(t *testing.T) {
 			}
 			said := strings.Join(w.card().preview.Warnings, "\n")
 			if !strings.Contains(said, "You already sent exactly this at") ||
-				!strings.Contains(said, "Only spaces, invisible characters") {
+				!strings.Contains(said, "Only spaces, capitals, quotation marks") {
 				t.Errorf("the card warns %q", said)
 			}
 			w.wants("the no", w.decide(w.card(), "reject"), http.StatusOK, "")

@@ -19,8 +19,8 @@ import (
 var equalCall = regexp.MustCompile(`^(You already (sent|did) exactly this at \d\d:\d\d( [A-Z]+)?|` +
 	`Exactly this (was begun at \d\d:\d\d( [A-Z]+)?(, and its outcome is unknown)?|` +
 	`is allowed already and is about to be done)|Another card waits with exactly this)\.` +
-	`( Only spaces, invisible characters, the encoding of accents or times, the time zone, or the order of a list ` +
-	`differ\.)?$`)
+	`( Only spaces, capitals, quotation marks, dashes, invisible characters, the encoding of letters or times, ` +
+	`the time zone, or the order of a list differ\.)?$`)
 
 var atThatTime = regexp.MustCompile(`^You have (“.*” then: .*|\d+ more events? then)\.$`)
 

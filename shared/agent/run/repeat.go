@@ -28,8 +28,8 @@ type Effect struct {
 func EffectOf(uid string, a *Action) Effect { return Effect{uid, a.Tool, a.Place, a.Args, a.ArgsHash} }
 
 // likeness returns a digest that the effect shares with those that read alike: their texts differ at most in white
-// space, in invisible characters, or in how accents and instants are encoded. The order of a list of texts, such as
-// recipients, and the time zone in which instants are shown do not count.
+// space, capitals, quotation marks and dashes, in invisible characters, or in how letters and instants are encoded. The
+// order of a list of texts, such as recipients, and the time zone in which instants are shown do not count.
 func (e Effect) likeness() string {
 	args := string(alike(e.Args))
 	if instant.MatchString(args) {
@@ -40,7 +40,7 @@ func (e Effect) likeness() string {
 
 var (
 	instant = lazyregexp.New(`"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z"`)
-	shownIn = lazyregexp.New(`,"timeZone":"[^"\\]*"|"timeZone":"[^"\\]*",?`)
+	shownIn = lazyregexp.New(`,"timezone":"[^"\\]*"|"timezone":"[^"\\]*",?`)
 	texts   = lazyregexp.New(`\["(?:[^"\\]|\\.)*"(?:,"(?:[^"\\]|\\.)*")+\]`)
 )
 
@@ -78,8 +78,8 @@ func alike(canonical json.RawMessage) []byte {
 		}
 		end = min(end, len(rest))
 		text := rest[:end]
-		if !norm.NFC.IsNormal(text) {
-			text = norm.NFC.Bytes(text)
+		if !norm.NFKC.IsNormal(text) {
+			text = norm.NFKC.Bytes(text)
 		}
 		out = appendAlike(out, text)
 		rest = rest[end:]
@@ -117,10 +117,25 @@ func appendAlike(out, text []byte) []byte {
 			if space && len(out) > start {
 				out = append(out, ' ')
 			}
-			out, space = append(out, part...), false
+			if space = false; part[0] == '\\' && r != '"' {
+				out = append(out, part...)
+			} else {
+				out = utf8.AppendRune(out, usual(r))
+			}
 		}
 	}
 	return out
+}
+
+// usual returns the small letter of a letter, the same dash for all dashes, and the apostrophe for quotation marks.
+func usual(r rune) rune {
+	switch {
+	case unicode.Is(unicode.Pd, r), r == '\u2212': // the minus sign
+		return '-'
+	case unicode.In(r, unicode.Pi, unicode.Pf), strings.ContainsRune("\"‚„´`\u2032\u2033", r):
+		return '\''
+	}
+	return unicode.ToLower(r)
 }
 
 // An Allowed is an effect that a user allowed recently, by approval or in advance. It is in the user's document, so

@@ -38,8 +38,8 @@ func apart(equal bool) string {
 	if equal {
 		return ""
 	}
-	return " Only spaces, invisible characters, the encoding of accents or times, the time zone, or the order of a " +
-		"list differ."
+	return " Only spaces, capitals, quotation marks, dashes, invisible characters, the encoding of letters or times, " +
+		"the time zone, or the order of a list differ."
 }
 
 // A repeat is a sentence for the user about an equal earlier call. It is empty if there is none.
