@@ -9,7 +9,8 @@ import (
 type NearMiss struct{ Variable, Meant string }
 
 // NearMisses returns the environment variables that look like misspelt settings, sorted. A misspelling differs in
-// underscores, in one letter or in one word. A setting that is set itself is never the one meant.
+// underscores, in one letter or in one word, or is another program's name for the same. A setting that is set itself is
+// never the one meant.
 func (c Config) NearMisses(environ []string) (all []NearMiss) {
 	set := map[string]bool{}
 	for _, pair := range environ {
@@ -20,7 +21,7 @@ func (c Config) NearMisses(environ []string) (all []NearMiss) {
 		if slices.Contains(c.known, name) {
 			continue
 		}
-		for _, resembles := range []func(name, known string) bool{sameLetters, sameWords} {
+		for _, resembles := range []func(name, known string) bool{elsewhere, sameLetters, sameWords} {
 			i := slices.IndexFunc(c.known, func(known string) bool { return !set[known] && resembles(name, known) })
 			if i >= 0 {
 				all = append(all, NearMiss{name, c.known[i]})
@@ -30,6 +31,25 @@ func (c Config) NearMisses(environ []string) (all []NearMiss) {
 	}
 	slices.SortFunc(all, func(a, b NearMiss) int { return strings.Compare(a.Variable, b.Variable) })
 	return all
+}
+
+// names maps variables of other programs to the setting for the same thing.
+var names = map[string]string{
+	"GOOGLE_API_KEY": "GEMINI_API_KEY", "GOOGLE_GENAI_API_KEY": "GEMINI_API_KEY",
+	"GOOGLE_GENERATIVE_AI_API_KEY": "GEMINI_API_KEY", "CORS_ORIGIN": "ALLOWED_ORIGINS", "CORS_ORIGINS": "ALLOWED_ORIGINS",
+	"CORS_ALLOWED_ORIGINS": "ALLOWED_ORIGINS",
+}
+
+// elsewhere reports whether another program has the name for the setting, or the name is the setting's with the word
+// that says what it holds.
+func elsewhere(name, known string) bool {
+	name = strings.ToUpper(name)
+	for _, kind := range []string{"_DIR", "_FOLDER", "_PATH", "_FILE"} {
+		if name == known+kind {
+			return true
+		}
+	}
+	return names[name] == known
 }
 
 // leastLetters is the minimum length of a name for one letter to count as a typing error.
