@@ -130,7 +130,8 @@ func TestPageAgents(t *testing.T) {
 				a := w.says(name, "and now", theirs)
 				if bytes.Equal(history, theirs) {
 					w.wants(name+" goes on", a, http.StatusOK, `"type":"response"`)
-				} else if a.HTTP != http.StatusBadRequest || a.Error.Field != "history" {
+				} else if a.HTTP != http.StatusBadRequest || a.Error.Field != "history" ||
+					!strings.Contains(string(a.Body), "set agent to "+other+" to continue") {
 					t.Errorf("%q is sent a history of %s: %d %s", name, other, a.HTTP, a.Body)
 				}
 			}

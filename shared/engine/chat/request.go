@@ -71,8 +71,8 @@ func (c *Chat) agent(r Request, h *history) (*registry.Agent, error) {
 	case fresh && r.Agent != run.Page:
 		h.Agent = r.Agent
 	case !fresh && r.Agent != "" && r.Agent != h.agent():
-		return nil, fault.Invalid("history", "this conversation belongs to the agent %s; omit agent to continue "+
-			"it, or start a new conversation", h.agent())
+		return nil, fault.Invalid("history", "this conversation belongs to the agent %[1]s; set agent to %[1]s to "+
+			"continue it, or start a new conversation", h.agent())
 	}
 	agent := c.Core.Agents[h.agent()]
 	switch {
