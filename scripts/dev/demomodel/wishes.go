@@ -1,6 +1,7 @@
 package demomodel
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
@@ -86,7 +87,8 @@ func (d *dialogue) understand(prompt string) (asks []*ask) {
 	}
 	before := &ask{}
 	var other text
-	for _, t := range d.split(read(prompt)) {
+	clauses := d.split(read(prompt))
+	for _, t := range clauses {
 		a := d.request(t, before)
 		if a != nil {
 			asks = append(asks, a)
@@ -97,6 +99,10 @@ func (d *dialogue) understand(prompt string) (asks []*ask) {
 		if remains(t.mask) && other.raw == "" {
 			other = t
 		}
+	}
+	if len(asks) > 0 && len(clauses) > maxClauses {
+		return []*ask{{dialogue: d, rule: asks[0].rule, question: fmt.Sprintf("I can take at most %d requests at once, "+
+			"so I did nothing. Please send fewer.", maxClauses)}}
 	}
 	if len(asks) > 0 && other.raw != "" && !greeting.MatchString(other.mask) {
 		asks = append(asks, &ask{dialogue: d, rule: asks[0].rule, question: unread(other.raw)})
@@ -128,7 +134,7 @@ func (d *dialogue) request(t text, before *ask) (found *ask) {
 
 // maxClauses limits the distinguished requests of a prompt, and maxVerbs the places where one can begin.
 const (
-	maxClauses = 8
+	maxClauses = 16
 	maxVerbs   = 64
 )
 
@@ -148,7 +154,7 @@ func (d *dialogue) split(t text) (clauses []text) {
 	start := 0
 	for _, m := range further.FindAllStringIndex(t.mask, maxVerbs) {
 		end := m[1] - len(connector.FindString(t.mask[max(start, m[1]-40):m[1]]))
-		if end <= start || len(clauses) >= maxClauses {
+		if end <= start || len(clauses) > maxClauses {
 			continue
 		}
 		before, next := t.slice(start, end), t.from(m[1]).near()
