@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,6 +104,32 @@ func TestChatOnAnyInstance(t *testing.T) {
 	}
 	if a := other.chat("/api/agent/chat", again); a.HTTP != http.StatusBadRequest {
 		t.Errorf("%d %s; want a.HTTP %v", a.HTTP, a.Body, http.StatusBadRequest)
+	}
+}
+
+// TestChatWithTooManyCalls lets the model make 20 calls in one answer. The page gets 16 of them, and the model learns
+// that the others were not run, whether the page answers or the user writes on.
+func TestChatWithTooManyCalls(t *testing.T) {
+	w := deploy(t)
+	var told string
+	w.SetModel(func(r fakegemini.Request) fakegemini.Turn {
+		if len(r.Contents) == 1 {
+			call := fakegemini.Call{Name: "click-x", Args: map[string]any{}}
+			return fakegemini.Turn{Calls: slices.Repeat([]fakegemini.Call{call}, 20)}
+		}
+		told = inJSON(t, r.Contents[2])
+		return fakegemini.Turn{Text: "Clicked."}
+	})
+	first := w.chat(chatPath, `{"message":"click","toolDefinitions":`+clickTool+`}`)
+	if len(first.Calls) != 16 {
+		t.Fatalf("%d calls: %s; want 16", len(first.Calls), first.Body)
+	}
+	for name, a := range map[string]testkit.Answer{"results": w.answers(first),
+		"words": w.says("", "and now", first.History)} {
+		w.wants(name, a, http.StatusOK, "Clicked.")
+		if n := strings.Count(told, "only the first 16 calls of an answer"); n != 4 {
+			t.Errorf("%s: %d calls were not run: %s; want 4", name, n, told)
+		}
 	}
 }
 

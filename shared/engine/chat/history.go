@@ -246,13 +246,19 @@ func split(raw json.RawMessage) (json.RawMessage, note, error) {
 	return rest, n, err
 }
 
-// match sets the model's part of each call of the last content.
+// match sets the model's part of each call of the last content. Calls beyond [model.MaxCalls] are answered as not run.
 func (h *history) match() error {
 	if len(h.calls) == 0 {
 		return nil
 	}
 	reply, err := model.Parse(h.contents[len(h.contents)-1])
-	if err != nil || len(reply.Calls) != len(h.calls) {
+	if err != nil {
+		return errForged()
+	}
+	for len(h.calls) >= model.MaxCalls && len(h.calls) < len(reply.Calls) {
+		h.calls = append(h.calls, call{Error: conversation.Unrecorded(len(h.calls)).Error})
+	}
+	if len(reply.Calls) != len(h.calls) {
 		return errForged()
 	}
 	for i := range h.calls {

@@ -151,7 +151,7 @@ func addTurn(c *model.Contents, s *run.State, t run.Turn, number int) error {
 func answerCalls(c *model.Contents, s *run.State, number int) error {
 	open, responses := c.Open(), Responses(s, number)
 	for len(responses) < len(open) && (s.End != nil || len(responses) >= model.MaxCalls) {
-		responses = append(responses, unrecorded(len(responses)))
+		responses = append(responses, Unrecorded(len(responses)))
 	}
 	for i, call := range open {
 		if i < len(responses) {
@@ -182,8 +182,8 @@ func addOwnCalls(c *model.Contents, s *run.State, turn int) error {
 	return nil
 }
 
-// unrecorded returns the response to a call without a record, by its index.
-func unrecorded(index int) model.Response {
+// Unrecorded returns the response to a call without a record, by its index.
+func Unrecorded(index int) model.Response {
 	if index < model.MaxCalls {
 		return model.Response{Error: notDone}
 	}
