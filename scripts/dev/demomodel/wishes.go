@@ -101,8 +101,8 @@ func (d *dialogue) understand(prompt string) (asks []*ask) {
 		}
 	}
 	if len(asks) > 0 && len(clauses) > maxClauses {
-		return []*ask{{dialogue: d, rule: asks[0].rule, question: fmt.Sprintf("I can take at most %d requests at once, "+
-			"so I did nothing. Please send fewer.", maxClauses)}}
+		return []*ask{{dialogue: d, rule: asks[0].rule, question: fmt.Sprintf("I can take at most %d requests at "+
+			"once, so I did nothing. Please send fewer.", maxClauses)}}
 	}
 	if len(asks) > 0 && other.raw != "" && !greeting.MatchString(other.mask) {
 		asks = append(asks, &ask{dialogue: d, rule: asks[0].rule, question: unread(other.raw)})

@@ -59,7 +59,7 @@ func readAnswer(e *googleapi.Error) provider.Failure {
 	if f.After == 0 {
 		f.After = delay(e)
 	}
-	if f.Until = until(e.Message); !f.Until.IsZero() && f.After == 0 {
+	if f.Until = until(e); !f.Until.IsZero() && f.After == 0 {
 		f.After = outbound.WaitUntil(e.Header, f.Until, time.Time{})
 	}
 	switch {
@@ -69,7 +69,8 @@ func readAnswer(e *googleapi.Error) provider.Failure {
 		f.Proof = provider.NoAccess
 		f.Access = fault.New(fault.Auth, fault.CodeScope,
 			"Your Google account has not granted what this needs. Please link it again and allow it.")
-	case (e.Code == http.StatusForbidden || e.Code == http.StatusTooManyRequests) && limits[f.Reason]:
+	case (e.Code == http.StatusForbidden || e.Code == http.StatusTooManyRequests) &&
+		(limits[f.Reason] || !f.Until.IsZero()):
 		f.Proof = provider.Limited
 	case e.Code == http.StatusNotFound || e.Code == http.StatusGone:
 		f.Proof = provider.Missing
@@ -83,9 +84,13 @@ func readAnswer(e *googleapi.Error) provider.Failure {
 	return f
 }
 
-// until returns the time that a message names, or zero.
-func until(message string) time.Time {
-	found := untilTime.FindStringSubmatch(message)
+// until returns the time that the answer names in its message or in that of an error, or zero.
+func until(e *googleapi.Error) time.Time {
+	messages := e.Message
+	for _, one := range e.Errors {
+		messages += "\n" + one.Message
+	}
+	found := untilTime.FindStringSubmatch(messages)
 	if found == nil {
 		return time.Time{}
 	}
@@ -103,22 +108,37 @@ func scopeMissing(e *googleapi.Error, reason string) bool {
 
 // delay returns the wait that the details of an answer ask for (google.rpc.RetryInfo), a day at most.
 func delay(e *googleapi.Error) time.Duration {
-	for _, one := range e.Details {
-		info, _ := one.(map[string]any)
-		if text, ok := info["retryDelay"].(string); ok && info["@type"] == "type.googleapis.com/google.rpc.RetryInfo" {
-			d, err := time.ParseDuration(text)
-			if err == nil {
-				return outbound.BoundWait(d)
-			}
-		}
+	d, err := time.ParseDuration(detail(e, "RetryInfo", "retryDelay"))
+	if err != nil {
+		return 0
 	}
-	return 0
+	return outbound.BoundWait(d)
 }
 
-// reason returns the reason of Google's first error. An answer in the newer form (google.rpc.Status) has no errors, and
-// the status RESOURCE_EXHAUSTED for all limits.
+// detail returns a field of the detail with this type of google.rpc, or "".
+func detail(e *googleapi.Error, kind, field string) string {
+	for _, one := range e.Details {
+		info, _ := one.(map[string]any)
+		if text, ok := info[field].(string); ok && info["@type"] == "type.googleapis.com/google.rpc."+kind {
+			return text
+		}
+	}
+	return ""
+}
+
+// newer maps the reasons of answers in the newer form (google.rpc.ErrorInfo) to those of the older form.
+var newer = map[string]string{
+	"RATE_LIMIT_EXCEEDED": "rateLimitExceeded", "RESOURCE_QUOTA_EXCEEDED": "quotaExceeded",
+	"ACCESS_TOKEN_SCOPE_INSUFFICIENT": "insufficientPermissions", "SERVICE_DISABLED": "accessNotConfigured",
+}
+
+// reason returns the reason of Google's first error. An answer in the newer form (google.rpc.Status) has no errors. It
+// has the reason in a detail, or only the status RESOURCE_EXHAUSTED for all limits.
 func reason(e *googleapi.Error) string {
 	if len(e.Errors) == 0 {
+		if known := newer[detail(e, "ErrorInfo", "reason")]; known != "" {
+			return known
+		}
 		var body struct{ Error struct{ Status string } }
 		if json.Unmarshal([]byte(e.Body), &body) == nil && body.Error.Status == "RESOURCE_EXHAUSTED" {
 			return "rateLimitExceeded"

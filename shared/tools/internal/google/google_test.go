@@ -137,3 +137,29 @@ func TestLimitsInTheNewerForm(t *testing.T) {
 		}
 	}
 }
+
+// TestReadForms reads limits and missing scopes in the forms that Gmail's users have reported.
+func TestReadForms(t *testing.T) {
+	const retry, info = "Retry after 2026-11-28T05:01:02.345Z", `"@type":"type.googleapis.com/google.rpc.ErrorInfo"`
+	for name, c := range map[string]struct {
+		error string
+		proof provider.Proof
+		until bool
+	}{
+		"denied by its status, limited by its reason": {`"message":"` + retry + `","status":"PERMISSION_DENIED",` +
+			`"errors":[{"reason":"rateLimitExceeded"}]`, provider.Limited, true},
+		"the time only in an error": {`"message":"No.","errors":[{"reason":"userRateLimitExceeded","message":"` + retry +
+			`"}]`, provider.Limited, true},
+		"the time only":       {`"message":"` + retry + `","status":"PERMISSION_DENIED"`, provider.Limited, true},
+		"a limit in a detail": {`"details":[{` + info + `,"reason":"RATE_LIMIT_EXCEEDED"}]`, provider.Limited, false},
+		"a scope in a detail": {`"details":[{` + info + `,"reason":"ACCESS_TOKEN_SCOPE_INSUFFICIENT"}]`, provider.NoAccess,
+			false},
+		"another detail": {`"details":[{` + info + `,"reason":"USER_BLOCKED_BY_ADMIN"}]`, provider.Refused, false},
+	} {
+		body := io.NopCloser(strings.NewReader(`{"error":{"code":403,` + c.error + `}}`))
+		f := Read(googleapi.CheckResponse(&http.Response{StatusCode: 403, Body: body}))
+		if f.Proof != c.proof || f.Until.IsZero() == c.until {
+			t.Errorf("%s: %+v; want proof %d, a time: %t", name, f, c.proof, c.until)
+		}
+	}
+}
