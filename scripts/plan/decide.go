@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -64,7 +63,7 @@ func (c *command) decide(ctx context.Context) error {
 			err = c.print(s, body)
 		}
 		if err == nil {
-			err = c.sameHash(card.ArgsHash)
+			err = c.sameHash(ctx, card.ArgsHash)
 		}
 		if err != nil {
 			return err
@@ -96,16 +95,15 @@ func (c *command) waiting(cards []run.ApprovalView) (*run.ApprovalView, error) {
 }
 
 // sameHash returns nil if the user gave or typed the hash of the card, or at least its first characters.
-func (c *command) sameHash(hash string) error {
+func (c *command) sameHash(ctx context.Context, hash string) error {
 	given := c.hash
 	if given == "" {
 		fmt.Fprintf(c.out, "The card's hash is %s.\nTo approve exactly this card, type the first %d characters of its "+
 			"hash: ", hash, shown)
-		line, err := c.in.ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
+		var err error
+		if given, err = c.typed(ctx); err != nil {
 			return err
 		}
-		given = strings.TrimSpace(line)
 	}
 	if len(given) >= shown && strings.HasPrefix(hash, given) {
 		return nil

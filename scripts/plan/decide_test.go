@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,7 +33,7 @@ func TestDecideOneCard(t *testing.T) {
 		"lines of a value": {one, []string{"approve", "s"}, "abcdef01\n", "a1 approve_once",
 			"  Change a.go, +1 −1: -a\n    | +b"},
 		"a flag behind the session": {one, []string{"approve", "s", "--yes-hash", hash}, "", "a1 approve_once", ""},
-		"two sessions":              {one, []string{"approve", "s", "t"}, "", "", "usage: plan approve [flags] SESSION"},
+		"two sessions":              {one, []string{"approve", "s", "t"}, "", "", "plan approve [flags] SESSION"},
 		"a path":                    {one, []string{"approve", "../s"}, "", "", "Not Found"},
 		"a word like a flag":        {one, []string{"approve", "--", "-s"}, "", "", "Not Found"},
 		"the whole hash": {one, []string{"approve", "s"}, hash + "\n", "a1 approve_once",
@@ -84,4 +86,28 @@ func TestDecideOneCard(t *testing.T) {
 			t.Errorf("%s: decided %q, %v: %s", name, decided, err, said)
 		}
 	}
+}
+
+// TestInterruptAtPrompt interrupts the command while it waits for a hash, or for yes.
+func TestInterruptAtPrompt(t *testing.T) {
+	for name, prompt := range map[string]func(c *command, ctx context.Context) error{
+		"hash": func(c *command, ctx context.Context) error { return c.sameHash(ctx, "abcdef0123456789") },
+		"yes":  (*command).agreed,
+	} {
+		ctx, stop := context.WithCancel(t.Context())
+		keys, typist := io.Pipe()
+		c := &command{in: bufio.NewReader(keys), out: &untilPrompt{stop: stop}}
+		if err := prompt(c, ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v, want %v", name, err, context.Canceled)
+		}
+		_ = typist.Close() // the reader ends
+	}
+}
+
+// untilPrompt calls stop when something is printed.
+type untilPrompt struct{ stop func() }
+
+func (p *untilPrompt) Write(b []byte) (int, error) {
+	p.stop()
+	return len(b), nil
 }

@@ -74,6 +74,9 @@ func main() {
 	if err == nil {
 		err = execute(ctx, os.Args[1:], getenv, os.Stdin, os.Stdout, os.Stderr)
 	}
+	if ctx.Err() != nil && err != nil {
+		err = errors.New("interrupted; the session is as it was, and continues on the server if it was running")
+	}
 	stop()
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
@@ -204,6 +207,28 @@ func (c *command) examples() string {
 		}
 	}
 	return cmp.Or(lines.String(), "  go run ./scripts/plan "+c.name+" SESSION\n")
+}
+
+// typed returns the next line that the user types, or what there is of it at the end of the input.
+func (c *command) typed(ctx context.Context) (string, error) {
+	type input struct {
+		line string
+		err  error
+	}
+	read := make(chan input, 1)
+	go func() {
+		line, err := c.in.ReadString('\n')
+		read <- input{line, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case got := <-read:
+		if errors.Is(got.err, io.EOF) {
+			got.err = nil
+		}
+		return strings.TrimSpace(got.line), got.err
+	}
 }
 
 // deadline returns the deadline in the format of the API.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -42,7 +41,8 @@ func (c *command) show(ctx context.Context) error {
 }
 
 func (c *command) cancel(ctx context.Context) error {
-	if _, _, err := c.send(ctx, http.MethodPost, "/api/agent/runs/"+url.PathEscape(c.args[0])+"/cancel", nil); err != nil {
+	run := "/api/agent/runs/" + url.PathEscape(c.args[0])
+	if _, _, err := c.send(ctx, http.MethodPost, run+"/cancel", nil); err != nil {
 		return err
 	}
 	return c.show(ctx)
@@ -72,7 +72,7 @@ func (c *command) confirm(ctx context.Context) error {
 					yes["approvalId"] = a.ApprovalID
 				}
 			}
-			if err := c.agreed(); err != nil {
+			if err := c.agreed(ctx); err != nil {
 				return err
 			}
 		}
@@ -81,14 +81,11 @@ func (c *command) confirm(ctx context.Context) error {
 }
 
 // agreed asks the user to type yes. The end of the input counts as no.
-func (c *command) agreed() error {
+func (c *command) agreed(ctx context.Context) error {
 	fmt.Fprint(c.out, "Confirm this plan? Type yes: ")
-	line, err := c.in.ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
+	line, err := c.typed(ctx)
+	if err != nil || line == "yes" {
 		return err
-	}
-	if strings.TrimSpace(line) == "yes" {
-		return nil
 	}
 	fmt.Fprintln(c.out, "Not confirmed.")
 	return errNo
