@@ -51,14 +51,28 @@ var (
 // tail lists the characters that end a sentence or a Markdown form, not a link.
 const tail = `.,;:!?*_~'")]}|`
 
-// alsoFiles lists the public suffixes that are also file extensions, or names of members in code. A name of two labels
-// with such a suffix is a link only if a path follows, as in docs.rs/serde.
-const alsoFiles = " ac ad am as bar build cab call cat cc foo gd id in la md mk ml mm mo mov name now " +
-	"open pl pm ps py rs re run save sc sh so st style sv target tf zip "
+// alsoFiles lists the public suffixes that are also usual file extensions, or names of members in code. A name of two
+// labels with such a suffix is a link only if a path follows, as in docs.rs/serde. Some mail programs make a link of
+// report.zip, too; most texts mean the file.
+const alsoFiles = " bar build cab call cat foo gd md mk mm mov name now open pm ps py rs run save sh so style target " +
+	"tf zip "
+
+// countries lists the public suffixes of countries that are seldom file extensions or members in code. A name of two
+// labels with such a suffix is a link unless [usualStem] matches it, as in Makefile.am, user.id and main.cc.
+const countries = " ac ad am as cc id in la ml mo pl re sc st sv "
+
+// usualStem matches usual names of files and objects, and those that no host can have.
+var usualStem = lazyregexp.New(`(?i)^(?:makefile|makevars|config|configure|manifest|requirements?|setup|install|build|` +
+	`run|main|index|tests?|scripts?|lib[a-z0-9-]*|utils?|helpers?|common|base|core|types?|parser|lexer|server|client|` +
+	`messages?|django|aclocal|this|self|it|me|obj|object|item|items|user|users|order|account|customer|contact|product|` +
+	`project|repo|team|task|issue|ticket|event|node|data|row|record|request|req|response|res|result|session|file|doc|` +
+	`document|element|elem|el|app|ctx|context|model|page|post|comment|group|role|token|key|job|parent|child|root|` +
+	`device|host|thread|action|approval|container|tool|msg|options?|header|markdown|foo|bar|baz)$|_`).MatchString
 
 // Targets returns the addresses in a text that a reader, or a program that displays the text, would follow. rest is the
 // text without them. It finds anything with a scheme, host names with a known public suffix, IP addresses with a path
-// or a port, and targets of Markdown links that lead out of the current folder.
+// or a port, and targets of Markdown links that lead out of the current folder. It does not find report.zip and bare
+// IP addresses, although some mail programs make links of them.
 func Targets(text string) (found []string, rest string) {
 	found, rest = targetsIn(text)
 	if folded := foldedDots(text); folded != text {
@@ -144,7 +158,7 @@ func isHost(host, port, path string) bool {
 	labels := strings.Split(strings.ToLower(host), ".")
 	end := labels[len(labels)-1]
 	if ip, err := netip.ParseAddr(host); err == nil {
-		return ip.Is4() && (port != "" || strings.HasPrefix(path, "/") || strings.HasPrefix(path, "?"))
+		return ip.Is4() && (port != "" || path != "" && path[0] != '.')
 	}
 	suffix, known := publicsuffix.PublicSuffix(ascii(labels))
 	switch {
@@ -153,9 +167,21 @@ func isHost(host, port, path string) bool {
 	case path != "" && !strings.HasPrefix(path, "#"):
 		return true
 	case strings.Contains(alsoFiles, " "+end+" ") && (len(labels) == 2 || len(labels[len(labels)-2]) == 1):
-		return false // such as run.sh and config.h.in
+		return false // such as run.sh
+	case strings.Contains(countries, " "+end+" ") && isFileOrWord(host, labels):
+		return false
 	}
 	return len(end) != 2 || strings.ContainsFunc(strings.Join(labels[:len(labels)-1], ""), unicode.IsLetter)
+}
+
+// isFileOrWord reports whether a name with a suffix of [countries] is rather a file, such as config.h.in, a member such
+// as user.id, or the end of a sentence and the first word of the next one without a space: there.In
+func isFileOrWord(host string, labels []string) bool {
+	if len(labels) > 2 {
+		return len(labels[len(labels)-2]) == 1
+	}
+	end := host[strings.IndexByte(host, '.')+1:]
+	return len(labels[0]) == 1 || usualStem(labels[0]) || end != labels[1] && strings.ToUpper(host) != host
 }
 
 // ascii returns a host name in the form that the public suffix list uses.

@@ -47,6 +47,16 @@ func TestTargets(t *testing.T) {
 		"me.github.io":                           "me.github.io",
 		"docs.rs/serde":                          "docs.rs/serde",
 		"evil.sh/x":                              "evil.sh/x",
+		"login at allegro-lokalnie.pl now":       "allegro-lokalnie.pl",
+		"bankofindia.in":                         "bankofindia.in",
+		"tokopedia.id":                           "tokopedia.id",
+		"BANK.CC":                                "BANK.CC",
+		"bank-login.ml":                          "bank-login.ml",
+		"evil.am":                                "evil.am",
+		"www.evil.zip":                           "www.evil.zip",
+		"login.evil.mov":                         "login.evil.mov",
+		"evil.zip?x":                             "evil.zip?x",
+		"203.0.113.7#x":                          "203.0.113.7#x",
 		"http:host/x":                            "http:host/x",
 		"https:/host/x":                          "https:/host/x",
 		`http:\\host\x`:                          `http:\\host\x`,
@@ -111,6 +121,8 @@ func TestTargetsNone(t *testing.T) {
 		"foo.123 localhost and/or path:to:file.pm /path/to/file.pl image.jpg Makefile.am config.h.in "+
 		"os.open user.name fmt.Println self.id app.run() main.rs:12 README.md#install ana@example.com "+
 		"x[i](a:b) [x](a::b) [INFO] file:main.go -ms-transform:x @eve 3.14 12:30 5.5.2027 example.invalid "+
+		"Makefile.in configure.ac main.cc my_test.cc libfoo.la user.id order.id there.In done.As x.id 1.2.3.4.in "+
+		"evil.zip clip.mov build-all.sh data.py plan.md 203.0.113.7 10.0.0.1. "+
 		"fileName.ext [x](docs/a.md) [x](#top) C:\\Users\\x"),
 		"<dc:title>x</dc:title>", "<svg:g/>", "<x:y z>", "<a:>", "List<a::b>", "a<b:c", "<12:30>",
 		"a sentence ends.\nAnother begins.", "yes... no", "at 3.30 p.m. sharp", "") {
