@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
@@ -13,6 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/records"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/audit"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -25,15 +31,20 @@ import (
 // in the copy becomes a review if its provider cannot tell. Its user is asked about each other call.
 func restore(flags *flag.FlagSet) runFunc {
 	since := flags.String("since", "", "the time of the backup, such as 2026-11-29T09:30:00Z; without it, only report")
+	from := flags.String("audit", "", "with -since: the `FOLDER` of an audit export of the old database; users whom "+
+		"it says were disabled are disabled in the copy")
 	return func(ctx context.Context, o *operator, _ []string) error {
 		a, err := o.app(ctx)
+		switch {
+		case err != nil:
+			return err
+		case *since != "":
+			err = o.quarantine(ctx, a, *since, *from)
+		case *from != "":
+			err = errors.New("-audit requires -since")
+		}
 		if err != nil {
 			return err
-		}
-		if *since != "" {
-			if err := quarantine(ctx, a, *since, time.Now()); err != nil {
-				return err
-			}
 		}
 		r, found, err := a.API.Loop.Restored(ctx)
 		switch {
@@ -50,14 +61,15 @@ func restore(flags *flag.FlagSet) runFunc {
 	}
 }
 
-// quarantine marks the open runs of a store that is a copy of the given time. It refuses a store with a later change,
-// unless the store was quarantined already: that is another store, or one that functions have used since.
-func quarantine(ctx context.Context, a *app.App, since string, now time.Time) error {
+// quarantine marks the open runs of a store that is a copy of the given time, and disables the users whom the exported
+// audit in the folder from says were disabled. It refuses a store with a later change, unless the store was quarantined
+// already: that is another store, or one that functions have used since.
+func (o *operator) quarantine(ctx context.Context, a *app.App, since, from string) error {
 	at, err := time.Parse(time.RFC3339, since)
 	switch {
 	case err != nil:
 		return fmt.Errorf("-since is %q; it must be a time such as 2026-11-29T09:30:00Z", since)
-	case at.After(now):
+	case at.After(time.Now()):
 		return fmt.Errorf("-since is %s, which is in the future", since)
 	}
 	known, _, err := a.API.Loop.Restored(ctx)
@@ -69,8 +81,64 @@ func quarantine(ctx context.Context, a *app.App, since string, now time.Time) er
 			return err
 		}
 	}
+	if from != "" {
+		if err := o.disableAgain(ctx, a, from); err != nil {
+			return err
+		}
+	}
 	_, err = a.API.Loop.Quarantine(ctx, at.UTC())
 	return err
+}
+
+// disableAgain disables each user who is disabled according to the last such entry in the exported audit. The linked
+// accounts stay until revoke or delete-user runs again, because the functions look up calls with them.
+func (o *operator) disableAgain(ctx context.Context, a *app.App, from string) error {
+	last, err := lastOfUsers(from)
+	if err != nil {
+		return err
+	}
+	for _, uid := range slices.Sorted(maps.Keys(last)) {
+		again := "revoke"
+		switch last[uid].Kind {
+		case audit.Enabled:
+			continue
+		case audit.Deletion:
+			again = "delete-user"
+		}
+		if _, err := a.API.Records.SetDisabled(ctx, uid, true); err != nil {
+			return err
+		}
+		if err := o.printf("user %s is disabled again; run %s for them when the functions have looked up all calls",
+			uid, again); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastOfUsers returns, by user, the last entry of an exported audit that disables or enables the user, or with which
+// the deletion of the user's data began. The deletion of a conversation has its ID.
+func lastOfUsers(from string) (map[string]audit.Entry, error) {
+	files, err := filepath.Glob(filepath.Join(from, "*.ndjson"))
+	if err == nil && len(files) == 0 {
+		err = fmt.Errorf("-audit: %s has no file DAY.ndjson, as audit export writes", from)
+	}
+	last := map[string]audit.Entry{}
+	for _, file := range files {
+		text, wrong := os.ReadFile(file)
+		err = errors.Join(err, wrong)
+		for line := range bytes.Lines(text) {
+			e, wrong := audit.Decode(bytes.TrimSpace(line))
+			switch {
+			case wrong != nil:
+				err = errors.Join(err, fmt.Errorf("%s: %w", file, wrong))
+			case e.Kind != audit.Disabled && e.Kind != audit.Enabled && (e.Kind != audit.Deletion || e.Ref != ""):
+			case e.Seq > last[e.UID].Seq:
+				last[e.UID] = e
+			}
+		}
+	}
+	return last, err
 }
 
 // checkAge returns an error if a run was changed after the time.

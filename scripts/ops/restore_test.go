@@ -26,27 +26,9 @@ const mayRead = "https://www.googleapis.com/auth/gmail.readonly"
 func TestRestore(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		w := newDeployment(t, uncapped...)
-		dir := w.env["DATA_DIR"]
-		copied := map[string][]byte{}
-		rehearse(w, func() {
-			for _, name := range []string{"countersign.db", "countersign.db-wal"} {
-				data, err := os.ReadFile(filepath.Join(dir, name))
-				if err != nil {
-					t.Error(err)
-				}
-				copied[name] = data
-			}
-		}, func() []string {
-			for _, name := range []string{"countersign.db", "countersign.db-wal", "countersign.db-shm"} {
-				if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) {
-					t.Fatal(err)
-				}
-			}
-			for name, data := range copied {
-				if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
+		var copied map[string][]byte
+		rehearse(w, func() { copied = w.copies() }, func() []string {
+			w.putsBack(copied)
 			return nil // the store knows by itself that it is a copy
 		})
 	})
@@ -71,6 +53,68 @@ func TestRestore(t *testing.T) {
 			return []string{"-since", at.Format(time.RFC3339Nano)}
 		})
 	})
+}
+
+// copies returns the files of the embedded store.
+func (w *deployment) copies() map[string][]byte {
+	copied := map[string][]byte{}
+	for _, name := range []string{"countersign.db", "countersign.db-wal"} {
+		data, err := os.ReadFile(filepath.Join(w.env["DATA_DIR"], name))
+		if err != nil {
+			w.t.Error(err)
+		}
+		copied[name] = data
+	}
+	return copied
+}
+
+// putsBack replaces the files of the stopped deployment's store.
+func (w *deployment) putsBack(copied map[string][]byte) {
+	w.t.Helper()
+	for _, name := range []string{"countersign.db", "countersign.db-wal", "countersign.db-shm"} {
+		file := filepath.Join(w.env["DATA_DIR"], name)
+		if err := os.Remove(file); err != nil && !os.IsNotExist(err) {
+			w.t.Fatal(err)
+		}
+		if data, ok := copied[name]; ok {
+			if err := os.WriteFile(file, data, 0o600); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestRestoreDisabledUsers puts back a copy from before users were disabled, enabled again and deleted. With the audit
+// of the lost store, the operator's command disables exactly those who are disabled there.
+func TestRestoreDisabledUsers(t *testing.T) {
+	w := newDeployment(t)
+	for _, uid := range []string{"ana", "bob", "cy", "di"} {
+		w.asks(uid, "gmail_send", testkit.Mail("bob@example.com", "x", "x"))
+	}
+	at, copied := time.Now(), w.copies()
+	for _, command := range [][]string{{"revoke", "ana"}, {"revoke", "bob"}, {"enable", "bob"}, {"delete-user", "cy"}} {
+		w.prints(nil, append(command, "-yes")...)
+	}
+	dir := filepath.Join(t.TempDir(), "audit")
+	w.prints(nil, "audit", "export", "-out", dir)
+	if err := w.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	w.putsBack(copied)
+	out, errs, err := w.ops("restore", "-since", at.Format(time.RFC3339Nano), "-audit", dir)
+	for _, want := range []string{"user ana is disabled again; run revoke",
+		"user cy is disabled again; run delete-user", "4 open runs were marked", "   2 users are not disabled"} {
+		if err != errFailed || !strings.Contains(out, want) || strings.Contains(out, "user bob") {
+			t.Fatalf("%v: %s%s; want %q, no bob, and runs that were not looked up", err, out, errs, want)
+		}
+	}
+	w.starts()
+	for uid, want := range map[string]bool{"ana": true, "bob": false, "cy": true, "di": false} {
+		_, err := w.Call(t.Context(), uid, "GET", "/api/agent/threads", "")
+		if disabled := err != nil && strings.Contains(err.Error(), "has been disabled"); disabled != want {
+			t.Errorf("%s is disabled: %t (%v), want %t", uid, disabled, err, want)
+		}
+	}
 }
 
 // The numbers of runs in the rehearsal, by what they do when the backup is taken. They are 50.
