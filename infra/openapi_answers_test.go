@@ -464,7 +464,7 @@ func onDevices(t *testing.T, d *described) {
 	without.want(t, 409, ask{op: "addDevice", body: s.ops["addDevice"].example(t)})
 }
 
-// notes reads, edits and deletes a note of ada.
+// notes reads, edits and deletes a note of ada, and sets her preferences.
 func notes(t *testing.T, d *described) {
 	s := d.open(t, nil)
 	const id = "4f1c0a9be2d37685"
@@ -479,6 +479,10 @@ func notes(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "editNote", params: []string{id}, body: s.ops["editNote"].example(t)})
 	s.want(t, 409, ask{op: "editNote", params: []string{id}, body: `{"text":"other"}`})
 	s.want(t, 400, ask{op: "editNote", params: []string{id}, body: `{}`})
+	s.want(t, 200, ask{op: "setPreferences", body: s.ops["setPreferences"].example(t)})
+	s.want(t, 200, ask{op: "notes"})
+	s.want(t, 400, ask{op: "setPreferences", body: `{"preferences":{"meetingMinutes":1441}}`})
+	s.want(t, 409, ask{op: "setPreferences", body: `{"preferences":{"meetingMinutes":20}}`})
 	s.want(t, 200, ask{op: "deleteNote", params: []string{id}})
 	s.want(t, 404, ask{op: "deleteNote", params: []string{id}})
 	s.want(t, 404, ask{op: "editNote", params: []string{id}, body: s.ops["editNote"].example(t)})

@@ -11,7 +11,7 @@ import (
 // limits maps every limited field to the constant of its limit.
 var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comment": "planner.MaxPrompt",
 	"Wish/prompt": "planner.MaxPrompt", "Refinement/refinementPrompt": "planner.MaxPrompt",
-	"Wish/timeZone": "timezone.MaxName", "Wish/locale": "api.maxLocale",
+	"Wish/timeZone": "timezone.MaxName", "Wish/locale": "preference.MaxLanguage",
 	"Connect/returnTo": "linking.maxReturnTo", "ConnectGitHub/returnTo": "linking.maxReturnTo",
 	"ChatMessage/message": "chat.MaxMessage", "ChatMessage/history": "chat.maxContents",
 	"ChatMessage/toolDefinitions": "chat.MaxTools", "ChatMessage/pageState": "chat.MaxPageState",
@@ -28,8 +28,8 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"Refinement/attachments":     "attachment.MaxFiles",
 	"Ask/timeZone":               "timezone.MaxName", "ChatMessage/timeZone": "timezone.MaxName",
 	"ChatResults/timeZone": "timezone.MaxName",
-	"Ask/locale":           "api.maxLocale", "ChatMessage/locale": "api.maxLocale",
-	"ChatResults/locale": "api.maxLocale",
+	"Ask/locale":           "preference.MaxLanguage", "ChatMessage/locale": "preference.MaxLanguage",
+	"ChatResults/locale": "preference.MaxLanguage",
 	"NewHost/name":       "terminal/hosts.maxName", "HostEdit/name": "terminal/hosts.maxName",
 	"NewHost/hostKeys": "terminal/hosts.maxHostKeys", "NewHost/knownHosts": "terminal/hosts.maxKnownHosts",
 	"NewHost/readPaths": "terminal/hosts.maxReadPaths", "HostEdit/readPaths": "terminal/hosts.maxReadPaths",
@@ -37,7 +37,9 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"Approval/findings": "run.MaxFindings", "Approval/insteadOf": "run.MaxEarlier",
 	"Resolution/rejects": "run.MaxEarlier", "Rename/title": "run.MaxTitle",
 	"EditNote/text": "run.MaxNote", "Note/text": "run.MaxNote", "Memory/notes": "run.MaxNotes",
-	"NewDevice/endpoint": "webpush.MaxEndpoint", "Devices/subscriptions": "devices.Most",
+	"Preferences/language": "preference.MaxLanguage", "Preferences/signature": "preference.MaxSignature",
+	"WorkingHours/timeZone": "timezone.MaxName",
+	"NewDevice/endpoint":    "webpush.MaxEndpoint", "Devices/subscriptions": "devices.Most",
 	"NewToken/name": "agenttoken.MaxName", "Tokens/tokens": "agenttoken.Most",
 	"NewAuth/password": "terminal/hosts.maxPassword", "NewTerminal/cwd": "terminal.maxCwd",
 	"AGUIInput/threadId": "stream.maxID", "AGUIInput/runId": "stream.maxID", "AGUIInput/resume": "agui.maxResumed",
@@ -45,7 +47,7 @@ var limits = map[string]string{"Ask/prompt": "loop.MaxPrompt", "Resolution/comme
 	"AGUIInput/tools":   "chat.MaxTools", "AGUITool/description": "chat.MaxDescription",
 	"AGUITool/parameters": "chat.MaxSchema",
 	"UIRequest/id":        "stream.maxID", "UIRequest/timeZone": "timezone.MaxName",
-	"UIRequest/locale": "api.maxLocale"}
+	"UIRequest/locale": "preference.MaxLanguage"}
 
 // TestDescribedLimits compares every limit of a field, and the limits in the description's text, with the constants.
 func TestDescribedLimits(t *testing.T) {

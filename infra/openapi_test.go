@@ -74,8 +74,10 @@ var (
 		"Audit":   "api.getAudit", "Allowlist": "api.getAllowlist", "Tokens": "api.getTokens",
 		"Devices": "api.getDevices", "AddedDevice": "api.postDevice", "RemovedDevice": "api.deleteDevice",
 		"Device": "records.DeviceView", "Reminders": "api.remindersAnswer",
-		"Note": "run.Note", "Memory": "api.getMemory", "EditedNote": "api.patchNote",
-		"MadeToken": "api.postToken", "Token": "records.TokenView",
+		"Note": "run.Note", "Memory": "api.getMemory", "Preferences": "preference.Set",
+		"WorkingHours": "preference.WorkingHours", "PreferencesAnswer": "api.patchMemory",
+		"EditedNote": "api.patchNote",
+		"MadeToken":  "api.postToken", "Token": "records.TokenView",
 		"ProtectedResource": "api.resource", "Via": "run.Delegate", "Agents": "api.getAgents",
 		"Agent": "api.agentView", "Server": "api.serverView",
 		"Consent": "api.consentAnswer", "Unlinked": "api.unlinkedAnswer", "Deleting": "api.deleteThread",
@@ -104,7 +106,7 @@ var (
 		"ChatResult":  "chat.Result", "ToolDefinition": "chat.ToolDefinition", "Health": "app.Health",
 		"ScanRequest": "terminal.ScanRequest", "NewHost": "terminal.NewHost", "NewAuth": "terminal.NewAuth",
 		"HostEdit": "terminal.HostEdit", "Rename": "api.patchThread/in",
-		"EditNote": "api.patchNote/in", "NewTerminal": "terminal.NewTerminal",
+		"EditNote": "api.patchNote/in", "SetPreferences": "api.patchMemory/in", "NewTerminal": "terminal.NewTerminal",
 		"NewToken": "api.postToken/in", "NewDevice": "api.postDevice/in",
 		"SetReminders": "api.patchReminders/in"}
 	// apart lists the schemas without a single struct.

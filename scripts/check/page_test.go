@@ -76,8 +76,8 @@ func TestUpload(t *testing.T) {
 	inBrowser(t, "upload.mjs", "MAX_TOKENS_PER_DAY=0") // files have more than a user's tokens of a day
 }
 
-// TestMemory has an agent note what its user says, and edits, saves and deletes the notes (testdata/memory.mjs). A
-// server without such an agent does not name the view (testdata/nomemory.mjs).
+// TestMemory has an agent note what its user says, and edits, saves and deletes the notes and the preferences
+// (testdata/memory.mjs). A server without such an agent has only the preferences (testdata/nomemory.mjs).
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")

@@ -1,20 +1,49 @@
 package api
 
 import (
+	"github.com/countersign-run/countersign/shared/agent/preference"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// getMemory returns the user's notes.
+// getMemory returns the user's notes and preferences.
 func getMemory(r *request) (any, error) {
 	notes, err := r.api.Records.Notes(r.Context(), r.uid)
 	if err != nil {
 		return nil, err
 	}
+	set, err := r.api.Records.Preferences(r.Context(), r.uid)
+	if err != nil {
+		return nil, err
+	}
 	return struct {
 		ok
-		Notes []run.Note `json:"notes"`
-	}{ok{true}, notes}, nil
+		Notes       []run.Note     `json:"notes"`
+		Preferences preference.Set `json:"preferences"`
+	}{ok{true}, notes, set}, nil
+}
+
+// patchMemory replaces the user's preferences.
+func patchMemory(r *request) (any, error) {
+	var in struct {
+		Preferences *preference.Set `json:"preferences"`
+	}
+	if _, err := r.decode(&in); err != nil {
+		return nil, err
+	}
+	if in.Preferences == nil {
+		return nil, fault.Invalid("preferences", "the preferences are required")
+	}
+	ctx, cancel := r.working()
+	defer cancel()
+	set, err := r.api.Records.SetPreferences(ctx, r.uid, *in.Preferences)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ok
+		Preferences preference.Set `json:"preferences"`
+	}{ok{true}, set}, nil
 }
 
 // patchNote replaces the text of a note. With was, the note must still have that text.

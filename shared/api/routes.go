@@ -96,6 +96,7 @@ var (
 		{"GET", "/api/agent/reminders", reading(getReminders)},
 		{"PATCH", "/api/agent/reminders", reading(patchReminders)},
 		{"GET", "/api/agent/memory", reading(getMemory)},
+		{"PATCH", "/api/agent/memory", reading(patchMemory)},
 		{"PATCH", "/api/agent/memory/{noteId}", reading(patchNote)},
 		{"DELETE", "/api/agent/memory/{noteId}", reading(deleteNote)},
 	}}

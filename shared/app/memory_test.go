@@ -123,7 +123,7 @@ func notOthers(t *testing.T, w *proved, path string) {
 		}
 	}
 	if a, err := w.Call(t.Context(), "bob", "GET", "/api/agent/memory", ""); err != nil ||
-		string(a.Body) != `{"ok":true,"notes":[]}`+"\n" {
+		string(a.Body) != `{"ok":true,"notes":[],"preferences":{}}`+"\n" {
 		t.Errorf("%v %s", err, a.Body)
 	}
 	if got := w.notes(); len(got) != 1 || got[0].Text != "Ana's office is in Aarhus." {

@@ -1,4 +1,4 @@
-// The notes that agents keep about their user. Run by TestMemory.
+// The notes that agents keep about their user, and the user's preferences. Run by TestMemory.
 
 import { readFile } from 'node:fs/promises';
 
@@ -126,6 +126,41 @@ await run({
     await page.getByText('Remember notes about you').first().waitFor();
     await view(page, 'Memory');
     await page.getByText('2 of 200 notes.').waitFor();
+  },
+
+  'preferences are saved, and another tab does not replace them unseen': async (page) => {
+    await page.getByText('none set').click();
+    const minutes = page.getByLabel('Length of a meeting');
+    await minutes.fill('25');
+    await page.getByLabel('Warn me of events').check();
+    await page.getByLabel('Saturday').check();
+    await page.getByLabel('Work ends').fill('16:30');
+    await page.getByLabel('Time zone').fill('Europe/Copenhagen');
+    await page.getByLabel('Signature').fill('Ana\nACME');
+    await accessible(page, 'the preferences');
+    const save = page.getByRole('button', { name: 'Save preferences' });
+    await save.click();
+    await page.getByText('works 09:00–16:30, meetings of 25 minutes, a signature').waitFor();
+    const { preferences: set } = await api(page, 'GET', '/api/agent/memory');
+    expect(`they are stored: ${JSON.stringify(set)}`, set.meetingMinutes === 25 && set.signature === 'Ana\nACME'
+      && set.workingHours.days.join() === 'mon,tue,wed,thu,fri,sat'
+      && set.workingHours.timeZone === 'Europe/Copenhagen');
+    await api(page, 'PATCH', '/api/agent/memory', { preferences: { ...set, meetingMinutes: 50 } });
+    await page.getByLabel('Language').fill('da');
+    await save.click();
+    await page.getByRole('alert').filter({ hasText: 'changed elsewhere. They are now: works 09:00–16:30, meetings of '
+      + '50 minutes, a signature' }).waitFor();
+    expect('the input stays', await minutes.inputValue() === '25');
+    await page.getByLabel('Language').fill('not a language');
+    await save.click();
+    await page.getByRole('alert').filter({ hasText: 'BCP 47' }).waitFor();
+    await page.getByLabel('Language').fill('da');
+    await save.click();
+    await page.getByText('works 09:00–16:30, meetings of 25 minutes, da, a signature').waitFor();
+    await page.reload();
+    await page.getByText('works 09:00–16:30, meetings of 25 minutes, da, a signature').click();
+    expect('they are shown', await page.getByLabel('Saturday').isChecked() && await minutes.inputValue() === '25');
+    if (process.env.SHOT) await page.screenshot({ path: process.env.SHOT, fullPage: true });
   },
 
   'two hundred notes are searched': async (page) => {

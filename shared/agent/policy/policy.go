@@ -57,6 +57,8 @@ const (
 	RuleTainted = "tainted"
 	// RuleRepeated: the run, or its conversation within the last hour, has an equal call (Input.Repeated).
 	RuleRepeated = "repeated"
+	// RuleUnusual: a warning of the call's card asks (Input.Unusual).
+	RuleUnusual = "unusual"
 	// RuleNarrowed: an earlier call of the run restricted the tools. It is checked before the policy.
 	RuleNarrowed = "narrowed"
 )
@@ -93,7 +95,10 @@ type Input struct {
 	// neither a permission that the user gave in advance nor AutoApprove allows the call. A tool that the operator
 	// declared to need no approval, and a rule for single calls, still do.
 	Repeated string
-	Now      time.Time // from the store's clock
+	// Unusual means that a warning of the call's card asks (tool.Warning.Asks), such as the one about an event outside
+	// of the user's working hours. No permission that the user gave in advance allows the call then.
+	Unusual bool
+	Now     time.Time // from the store's clock
 }
 
 // Decide decides about one call. The order of targets and entries does not matter, and neither do duplicates.
@@ -101,6 +106,9 @@ func (r Rules) Decide(in Input) Decision {
 	d := r.decide(in)
 	if in.Repeated != "" && in.Tool.SideEffect && d.inAdvance() {
 		return Decision{Mode: RequireApproval, Rule: RuleRepeated, Reason: in.Repeated}
+	}
+	if in.Unusual && d.OfUser() {
+		return Decision{Mode: RequireApproval, Rule: RuleUnusual, Reason: unusual}
 	}
 	return d
 }
@@ -156,6 +164,9 @@ func (in Input) deny() (Decision, bool) {
 
 const tainted = "It has text or a target that is not in your own words and that may come from a stranger, so the " +
 	"permissions that you gave in advance do not apply."
+
+const unusual = "It does not fit your preferences, as the card says, so the permissions that you gave in advance do " +
+	"not apply."
 
 // OfUser reports whether only a standing permission of the user allows the call: an allowlist entry or a grant. A
 // tainted call is not allowed by these.

@@ -20,6 +20,8 @@ type State struct {
 	CreatedAt time.Time       // when the run was created, so every call gets the same time
 	Locale    run.Locale      // the user's time zone and locale
 	Page      json.RawMessage // state of the user's page, for an agent of a page
+
+	Preferences string // sentences about the user's preferences (preference.Set.Words)
 }
 
 // Text returns constant instructions.
@@ -59,7 +61,7 @@ func WithExamples(first Instructions, examples []string) Instructions {
 	}
 }
 
-// Here returns a text with the user's time, time zone and language.
+// Here returns a text with the user's time, time zone, language and preferences.
 func (s State) Here() string {
 	zone, unknown := s.Locale.Zone(), ""
 	if s.Locale.TimeZone == "" {
@@ -72,6 +74,9 @@ func (s State) Here() string {
 		timezone.Clock(s.CreatedAt.In(zone), ""))
 	if s.Locale.Language != "" {
 		text += fmt.Sprintf("\nThe user's language is %s (BCP 47), unless they write in another.", s.Locale.Language)
+	}
+	if s.Preferences != "" {
+		text += "\n" + s.Preferences
 	}
 	return text
 }

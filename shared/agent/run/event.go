@@ -138,6 +138,7 @@ type Input struct {
 	PageTools   []PageTool      `json:"pageTools,omitempty"`   // in addition to Tools; the client runs them
 	PageContext []PageContext   `json:"pageContext,omitempty"` // what the page states about itself
 	Notes       []Note          `json:"notes,omitempty"`       // the user's notes, for an agent that has them
+	Preferences string          `json:"preferences,omitempty"` // what the model reads of the user's preferences
 
 	// Files are the files of Prompt. FilesOf is the ID of this run, which stores them.
 	Files   []attachment.Stored `json:"files,omitempty"`

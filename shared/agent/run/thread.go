@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/agent/preference"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -210,11 +211,15 @@ type User struct {
 	Devices     []Device       `json:"devices,omitempty"`  // browsers that get notifications, the newest last
 	Recent      []Allowed      `json:"recent,omitempty"`   // effects of the last hour, the newest last
 
-	Reminders Reminders `json:"reminders,omitzero"` // e-mails about waiting approvals
+	Reminders   Reminders      `json:"reminders,omitzero"` // e-mails about waiting approvals
+	Preferences preference.Set `json:"preferences,omitzero"`
 
 	ApprovalCount                          // the assistant's count
 	Others        map[string]ApprovalCount `json:"agents,omitempty"` // the counts of the other agents, by name
 }
+
+// Located returns the locale in the language that the user prefers.
+func (u *User) Located(l Locale) Locale { return Locale{Language: u.Preferences.Language}.Or(l) }
 
 // An AgentToken is the stored part of a token that the user created for another program's agent (package agenttoken).
 type AgentToken struct {

@@ -49,7 +49,7 @@ type Def[In, Out any] struct {
 	Complete func(context.Context, Call, In) (In, error)
 	// Warn returns facts about the present state for the call's card, such as an event at the same time. It may ask the
 	// provider, and has no effect. It is called once, when the call is proposed, with the completed arguments. It has a
-	// few seconds, and after an error the card says nothing. Optional.
+	// few seconds, and with an error it may return the facts that it knows. Optional.
 	Warn func(context.Context, Call, In) ([]Warning, error)
 	// Bare returns the arguments without the facts that Complete adds, for a tool whose facts no user edits. It is
 	// called for the arguments of the model and for those that a user edited. Optional.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/preference"
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
@@ -158,6 +159,8 @@ type Call struct {
 	Approved bool      // the user approved this very call
 	Always   bool      // with the approval, the user always allows this exact call (Ruling.Always)
 	Standing bool      // the user was not asked, because they always allow this exact call
+	// Preferences are the user's, for Complete and Warn. Other functions use what Complete made of them.
+	Preferences preference.Set
 	// After is the origin of the first text of strangers that the model had read when it made the call. Only the calls
 	// of a Lasting tool have it. It is empty if the model had read none.
 	After string

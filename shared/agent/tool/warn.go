@@ -13,6 +13,8 @@ import (
 type Warning struct {
 	Text    string   `json:"text"`
 	Moments []Moment `json:"moments,omitempty"` // the parts of Text that name a point in time
+	// Asks means that no permission that the user gave in advance covers the call, because of what Text says.
+	Asks bool `json:"asks,omitempty"`
 }
 
 // maxWarnings is the maximum number of warnings of one call.
@@ -22,23 +24,22 @@ const maxWarnings = 10
 func (t *Tool) Warns() bool { return t.has.warn }
 
 // Warn returns what a reader of the call's card should know of the present state, with hidden characters made visible.
-// c.Args must come from Normalize, or from Complete if the tool completes its calls.
+// c.Args must come from Normalize, or from Complete if the tool completes its calls. With an error it returns the
+// warnings that do not depend on what could not be read.
 func (t *Tool) Warn(ctx context.Context, c Call) (all []Warning, err error) {
 	defer t.recoverPanic(&err, false)
 	if !t.has.warn {
 		return nil, nil
 	}
 	c.Output = io.Discard
-	if all, err = t.warnings(ctx, c); err != nil {
-		return nil, err
-	}
+	all, err = t.warnings(ctx, c)
 	all = all[:min(len(all), maxWarnings)]
 	for i := range all {
 		if text, hidden := visible.Line(all[i].Text); hidden { // text in visible form stays
 			all[i].Text = text
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 func (t *typed[In, Out]) warnings(ctx context.Context, c Call) ([]Warning, error) {

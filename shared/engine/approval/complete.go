@@ -60,6 +60,10 @@ func Complete(ctx context.Context, ex *unit.Execution, t *tool.Tool, call tool.C
 		return out
 	}
 	call.Args, call.Place = args, in
+	var err error
+	if call.Preferences, err = ex.Preferences(ctx, call.UID); err != nil {
+		return out // Validate says that the facts could not be read
+	}
 	if t.Completes() {
 		out.Args, out.Err = t.Complete(ctx, call)
 		ex.LogPanic(ctx, call.ActionID, out.Err)

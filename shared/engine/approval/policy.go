@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/policy"
@@ -75,6 +76,16 @@ const ruleUnknown = "unknown"
 // Verdict evaluates the policy, the user's allowlist, and the tool's ruling on this call. actionID is the ID of a
 // proposed call, or empty; at is the place where the call would act.
 func Verdict(tx *unit.Tx, t *tool.Tool, actionID string, at tool.Place, args json.RawMessage) (Judgement, error) {
+	call := run.ProposedCall{Place: at, Args: args}
+	if a := tx.State.Action(actionID); a != nil && string(a.Args) == string(args) {
+		call.Warnings = a.Warnings
+	}
+	return judge(tx, t, actionID, call)
+}
+
+// judge is Verdict for a call that the run may not have yet. It uses the call's place, arguments and warnings.
+func judge(tx *unit.Tx, t *tool.Tool, actionID string, call run.ProposedCall) (Judgement, error) {
+	at, args := call.Place, call.Args
 	u, err := tx.User()
 	if err != nil {
 		return Judgement{}, err
@@ -97,7 +108,8 @@ func Verdict(tx *unit.Tx, t *tool.Tool, actionID string, at tool.Place, args jso
 		return Judgement{}, err
 	}
 	in := policy.Input{UID: tx.Run.UID, Tool: t.Spec, Ruling: callPolicy, Place: at, Args: args, Targets: targets,
-		Allowlist: u.Allow, Now: tx.Now, Grant: grant, ReadsOnly: readsOnly(tx.State)}
+		Allowlist: u.Allow, Now: tx.Now, Grant: grant, ReadsOnly: readsOnly(tx.State),
+		Unusual: slices.ContainsFunc(call.Warnings, func(w tool.Warning) bool { return w.Asks })}
 	if agent := tx.Ex.Agents.Get(tx.Run.Agent); agent != nil { // an unknown agent allows less
 		in.Tool, in.Effects = agent.Spec(t), agent.Effects
 		if callPolicy != nil && callPolicy.Mode == tool.RuleAllow && agent.Asks(t.Name) {

@@ -140,7 +140,7 @@ func applyPolicy(ctx context.Context, tx *unit.Tx, id string, call run.ProposedC
 	if call.Narrows, err = t.Restrict(call.Args); err != nil {
 		return Reject(tx, id, call, err)
 	}
-	verdict, err := Verdict(tx, t, id, call.Place, call.Args)
+	verdict, err := judge(tx, t, id, call)
 	switch {
 	case tool.IsPanic(err):
 		return Reject(tx, id, call, err)

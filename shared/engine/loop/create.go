@@ -92,6 +92,9 @@ func queueRun(tx *unit.Tx, req StartRequest, in Input, message string) error {
 	if err := addFiles(tx, input, in); err != nil {
 		return err
 	}
+	if err := tellPreferences(tx, input); err != nil {
+		return err
+	}
 	if _, asks := in.(Prompt); asks {
 		if err := tellNotes(tx, input); err != nil {
 			return err
@@ -148,18 +151,19 @@ func fillRun(ctx context.Context, tx *unit.Tx, req StartRequest, n needs, thread
 	return setEmail(tx, req.Email)
 }
 
-// setLocale sets the run's locale: the client's, completed from the user's stored one. A new locale is stored with the
-// user, for later requests that send none.
+// setLocale sets the run's locale: the client's, completed from the user's stored one, in the language that the user
+// prefers. A new locale of a client is stored with the user, for later requests that send none.
 func setLocale(tx *unit.Tx, sent run.Locale) error {
 	u, err := tx.User()
 	if err != nil {
 		return err
 	}
-	tx.Run.Locale = sent.Or(u.Locale)
-	if tx.Run.Locale == u.Locale {
+	sent = sent.Or(u.Locale)
+	tx.Run.Locale = u.Located(sent)
+	if sent == u.Locale {
 		return nil
 	}
-	return tx.UpdateUser(func(u *run.User) { u.Locale = tx.Run.Locale })
+	return tx.UpdateUser(func(u *run.User) { u.Locale = sent })
 }
 
 // setEmail stores the user's new address, if reminders are switched on.

@@ -89,6 +89,18 @@ func remembers(ex *unit.Execution, agent string, in run.Input) bool {
 	return false
 }
 
+// tellPreferences gives the run's model the user's preferences. Another program's agent does not get them.
+func tellPreferences(tx *unit.Tx, input *run.Input) error {
+	if input.DelegatedBy != nil || input.SingleCall || input.Compress {
+		return nil
+	}
+	u, err := tx.User()
+	if err == nil {
+		input.Preferences = u.Preferences.Words()
+	}
+	return err
+}
+
 // tellNotes gives the run the user's notes. Another program's agent does not get them.
 func tellNotes(tx *unit.Tx, input *run.Input) error {
 	if input.DelegatedBy != nil || !remembers(tx.Ex, tx.Run.Agent, *input) {

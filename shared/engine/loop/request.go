@@ -79,7 +79,7 @@ func settings(s *run.State, agent *registry.Agent, offered []tool.Spec) (set mod
 func instructions(ctx context.Context, ex *unit.Execution, agent *registry.Agent, recorded bool) (s string,
 	err error) {
 	if ex.State.Plan != nil {
-		s, err = agent.Instructions(ctx, registry.State{CreatedAt: ex.Run.CreatedAt, Locale: ex.Run.Locale})
+		s, err = agent.Instructions(ctx, stateOf(ex))
 		if err != nil {
 			return "", err
 		}
@@ -87,10 +87,15 @@ func instructions(ctx context.Context, ex *unit.Execution, agent *registry.Agent
 		return strings.TrimSpace(s + "\n\n" + phase), err
 	}
 	if s = ex.State.Input.Instructions; s == "" {
-		s, err = agent.Instructions(ctx, registry.State{CreatedAt: ex.Run.CreatedAt, Locale: ex.Run.Locale})
+		s, err = agent.Instructions(ctx, stateOf(ex))
 	}
 	if recorded {
 		s += conversation.RecordInstructions(ex.State.Input.Mark)
 	}
 	return s + conversation.Notes(ex.State.Input.Notes) + conversation.PageContext(ex.State.Input.PageContext), err
+}
+
+// stateOf returns what instructions can depend on.
+func stateOf(ex *unit.Execution) registry.State {
+	return registry.State{CreatedAt: ex.Run.CreatedAt, Locale: ex.Run.Locale, Preferences: ex.State.Input.Preferences}
 }

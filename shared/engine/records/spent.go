@@ -17,9 +17,10 @@ func (r *Records) Admit(ctx context.Context, uid string, l run.Limits, starts bo
 	sent run.Locale) (run.Admission, error) {
 	a := run.Admission{Use: func(context.Context, int, int) error { return nil }}
 	doc, err := r.updateUserFrom(ctx, uid, store.Doc{}, func(u *run.User, now time.Time) (bool, error) {
-		a.Locale = sent.Or(u.Locale)
-		changed := a.Locale != u.Locale
-		u.Locale = a.Locale
+		sent = sent.Or(u.Locale)
+		a.Locale = u.Located(sent)
+		changed := sent != u.Locale
+		u.Locale = sent
 		if err := u.CheckEnabled(); err != nil || l.None() {
 			return changed, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/preference"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store"
@@ -85,14 +86,25 @@ func checkNotDeleted(ctx context.Context, s *Snapshot, runDoc store.Doc) error {
 }
 
 // User returns the user's document for reading. It reads the document if it is not cached.
-func (s *Snapshot) User(ctx context.Context) (*run.User, error) {
-	path := document.UserPath(s.Run.UID)
+func (s *Snapshot) User(ctx context.Context) (*run.User, error) { return s.user(ctx, s.Run.UID) }
+
+// Preferences returns the preferences of a user, also before the run has an owner.
+func (s *Snapshot) Preferences(ctx context.Context, uid string) (preference.Set, error) {
+	u, err := s.user(ctx, uid)
+	if err != nil {
+		return preference.Set{}, err
+	}
+	return u.Preferences, nil
+}
+
+func (s *Snapshot) user(ctx context.Context, uid string) (*run.User, error) {
+	path := document.UserPath(uid)
 	if _, read := s.Docs[path]; !read {
 		if err := s.Read(ctx, s.prefetch([]string{path})...); err != nil {
 			return nil, err
 		}
 	}
-	return userOf(s, s.Run.UID)
+	return userOf(s, uid)
 }
 
 // userOf decodes the user's cached document. A missing document gives an empty user.

@@ -49,6 +49,8 @@ const (
 	NoteChanged = "note_changed" // the user edited the note Ref that the assistant keeps about them
 	NoteDeleted = "note_deleted" // the user deleted the note
 
+	PreferencesChanged = "preferences_changed" // the user changed their preferences
+
 	TokenMade    = "token_made"    // the user created the token Ref for another program's agent
 	TokenRevoked = "token_revoked" // the user revoked the token
 

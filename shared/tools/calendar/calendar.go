@@ -51,7 +51,7 @@ type Options struct {
 type Args struct {
 	Summary     string   `json:"summary" jsonschema:"The event's title."`
 	Start       string   `json:"start" jsonschema:"When it begins: RFC 3339 with an offset such as 2027-01-05T10:00:00+01:00, or without an offset if timeZone is given, or YYYY-MM-DD with allDay."`
-	End         string   `json:"end" jsonschema:"When it ends, in the form of start. With allDay: the first day after the event."`
+	End         string   `json:"end,omitempty" jsonschema:"When it ends, in the form of start. With allDay: the first day after the event. Left out: after the length that the user prefers."`
 	TimeZone    string   `json:"timeZone,omitempty" jsonschema:"An IANA time zone by its area and city, such as Europe/Berlin, or UTC. Needed for recurring events and for times without an offset."`
 	AllDay      bool     `json:"allDay,omitempty" jsonschema:"Whether start and end are dates."`
 	Attendees   []string `json:"attendees,omitempty" jsonschema:"Bare e-mail addresses of the people to invite."`
@@ -61,6 +61,8 @@ type Args struct {
 	Meet        bool     `json:"meet,omitempty" jsonschema:"Whether to add a Google Meet link."`
 	SendUpdates string   `json:"sendUpdates,omitempty" jsonschema:"Who gets an e-mail about the event. Left out: all attendees."`
 	CalendarID  string   `json:"calendarId,omitempty" jsonschema:"Only primary, the user's own calendar."`
+	// Lasts is the length that the user prefers, if it decided the end.
+	Lasts string `json:"lasts,omitempty" jsonschema:"Leave it out. The server fills it in."`
 }
 
 // Created is the tool's result.
@@ -89,8 +91,12 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Reads:      c.Reads,
 		Refine:     refine,
 		Normalize:  func(a Args) (Args, error) { return normalize(a, o.Now()) },
+		Revise:     revise,
+		Complete: func(_ context.Context, call tool.Call, a Args) (Args, error) {
+			return complete(a, call.Preferences.MeetingMinutes, o.Now())
+		},
 		Warn: func(ctx context.Context, call tool.Call, a Args) ([]tool.Warning, error) {
-			return c.conflicts(ctx, call, a, "", o.Now())
+			return c.aboutTime(ctx, call, a, "", o.Now())
 		},
 		Targets:    func(a Args) []tool.Target { return tool.Addresses(a.Attendees) },
 		Pinned:     bound,
@@ -107,7 +113,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 
 // bound returns an event without its title and its other texts: the pinned arguments.
 func bound(a Args) any {
-	a.Summary, a.Location, a.Description = "", "", ""
+	a.Summary, a.Location, a.Description, a.Lasts = "", "", "", ""
 	return a
 }
 
@@ -116,7 +122,7 @@ func refine(s *jsonschema.Schema) {
 	p["summary"].MinLength = jsonschema.Ptr(1)
 	for name, most := range map[string]int{
 		"summary": MaxSummary, "location": MaxLocation, "description": MaxDescription, "start": 40, "end": 40,
-		"timeZone": 64, "calendarId": 254,
+		"timeZone": 64, "calendarId": 254, "lasts": 40,
 	} {
 		p[name].MaxLength = jsonschema.Ptr(most)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // normalize checks what the schema cannot express, and writes each time with its offset, so that the approved bytes
-// have one meaning.
+// have one meaning. An event without an end has none until complete adds it.
 func normalize(a Args, now time.Time) (Args, error) {
 	if a.CalendarID != "" && a.CalendarID != "primary" {
 		e := fault.New(fault.Policy, fault.CodeForbidden, "Events are made in your own primary calendar only.")
@@ -41,7 +41,10 @@ func normalize(a Args, now time.Time) (Args, error) {
 	if err := s.check(now); err != nil {
 		return a, err
 	}
-	a.Start, a.End = s.format()
+	ends := a.End != ""
+	if a.Start, a.End = s.format(); !ends {
+		a.End = ""
+	}
 	if len(a.Recurrence) == 0 {
 		return a, nil
 	}

@@ -30,11 +30,13 @@ var suite = toolstest.Suite{
 		"attendees": {"attendees": []string{"b@example.com"}}, "location": {"location": "Room 1"},
 		"description": {"description": "Agenda"}, "meet": {"meet": true},
 		"recurrence": {"recurrence": []string{"RRULE:FREQ=WEEKLY;COUNT=3"}, "timeZone": "UTC"},
+		"lasts":      {"lasts": "30 minutes"},
 	},
 	Fixed: map[string]any{"calendarId": "primary", "sendUpdates": "all"},
-	Free:  []string{"summary", "location", "description"},
+	Free:  []string{"summary", "location", "description", "lasts"},
 	Labels: []string{"Title", "Starts", "Ends", "Day", "Days", "Repeats", "Invited", "Invitations", "Location",
-		"Description", "Links lead to", "Video call", "Calendar"},
+		"Description", "Links lead to", "Video call", "Calendar",
+		"Length, from your preferences"},
 	Texts:     map[string]string{"summary": "Title", "location": "Location", "description": "Description"},
 	Addresses: []toolstest.Addresses{{Argument: "attendees", Label: "Invited"}},
 	Previews:  previews,
@@ -153,8 +155,8 @@ var refused = map[string]toolstest.Refused{
 	"another way to tell": {Change: map[string]any{"sendUpdates": "ALL"}, Field: "sendUpdates"},
 	"another user's calendar": {Change: map[string]any{"calendarId": "userB@example.com"}, Field: "calendarId",
 		Class: fault.Policy},
-	"a colour": {Change: map[string]any{"colorId": "1"}, Field: "colorId"},
-	"no end":   {Change: map[string]any{"end": nil}, Field: "end"},
+	"a colour":    {Change: map[string]any{"colorId": "1"}, Field: "colorId"},
+	"no last day": {Change: map[string]any{"allDay": true, "start": "2027-01-05", "end": nil}, Field: "end"},
 }
 
 func TestNormalizeTimeOffset(t *testing.T) {

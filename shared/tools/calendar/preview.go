@@ -47,6 +47,9 @@ func (v *view) times(a Args) {
 	} else {
 		v.moment("Starts", s.start, a.TimeZone)
 		v.moment("Ends", s.end, a.TimeZone)
+		if a.Lasts != "" {
+			v.AddField("Length, from your preferences", a.Lasts)
+		}
 		v.doubled("start", s.start, a.TimeZone)
 		v.doubled("end", s.end, a.TimeZone)
 	}

@@ -31,6 +31,10 @@ func parseSpan(a Args) (s span, err error) {
 	if s.start, err = parseTime("start", a.Start, a.AllDay, zone); err != nil {
 		return s, err
 	}
+	if a.End == "" && !a.AllDay { // complete adds it
+		s.end = s.start.Add(time.Second)
+		return s, nil
+	}
 	s.end, err = parseTime("end", a.End, a.AllDay, zone)
 	return s, err
 }

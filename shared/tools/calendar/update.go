@@ -233,13 +233,13 @@ func (u *updater) complete(ctx context.Context, call tool.Call, a UpdateArgs) (U
 	return u.about(a, ev)
 }
 
-// warn warns of events at the new time.
+// warn warns of the new time.
 func (u *updater) warn(ctx context.Context, call tool.Call, a UpdateArgs) ([]tool.Warning, error) {
 	is := a.after()
 	if a.Start+a.End == "" || sameTimes(a.before(), is) {
 		return nil, nil
 	}
-	return u.conflicts(ctx, call, is, a.EventID, u.now())
+	return u.aboutTime(ctx, call, is, a.EventID, u.now())
 }
 
 func guestsIn(n int) string {

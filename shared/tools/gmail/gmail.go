@@ -19,6 +19,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	gmailapi "google.golang.org/api/gmail/v1"
 
+	"github.com/countersign-run/countersign/shared/agent/preference"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/visible"
 	"github.com/countersign-run/countersign/shared/tools/given"
@@ -69,6 +70,7 @@ type Args struct {
 	HTMLBody  string   `json:"htmlBody,omitempty" jsonschema:"The same message as HTML. Leave it out unless HTML is asked for."`
 	ThreadID  string   `json:"threadId,omitempty" jsonschema:"Gmail's id of the conversation that this answers."`
 	InReplyTo string   `json:"inReplyTo,omitempty" jsonschema:"The Message-ID, with its angle brackets, that this answers."`
+	Signature string   `json:"signature,omitempty" jsonschema:"Leave it out. The server fills it in."`
 	// Attachments exist only with Options.Files or Options.Reads.
 	Attachments []Enclosure `json:"attachments,omitempty" jsonschema:"Files that leave with the mail. A forwarded mail keeps its own."`
 	// These arguments exist only with Options.Reads.
@@ -142,13 +144,12 @@ func composing[Out any](s *sender, o Options) tool.Def[Args, Out] {
 		Refine:     func(schema *jsonschema.Schema) { refine(schema, o) },
 		Normalize:  normalize,
 		Bare:       withoutFacts,
+		Complete:   s.complete,
+		Changes:    withoutSignature,
 		Revise:     revise,
 		Targets:    targets,
 		Pinned:     pinned,
 		Reads:      s.Reads,
-	}
-	if o.Reads || o.Files != nil {
-		d.Complete = s.complete
 	}
 	return d
 }
@@ -164,7 +165,7 @@ func link(in tool.Place, s Sent) string {
 
 // pinned returns a mail without its subject and its words, and without those of the mail that it answers or forwards.
 func pinned(a Args) any {
-	a.Subject, a.Body, a.HTMLBody = "", "", ""
+	a.Subject, a.Body, a.HTMLBody, a.Signature = "", "", "", ""
 	if a.Origin != nil {
 		of := *a.Origin
 		of.Subject, of.Quote = "", ""
@@ -190,6 +191,7 @@ func refine(s *jsonschema.Schema, o Options) {
 	p["body"].MinLength = jsonschema.Ptr(1)
 	p["body"].MaxLength = jsonschema.Ptr(MaxBody)
 	p["htmlBody"].MaxLength = jsonschema.Ptr(MaxBody)
+	p["signature"].MaxLength = jsonschema.Ptr(preference.MaxSignature)
 	p["threadId"].MaxLength = jsonschema.Ptr(32)
 	p["inReplyTo"].MaxLength = jsonschema.Ptr(250)
 	if o.Reads {

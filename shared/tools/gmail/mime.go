@@ -47,9 +47,9 @@ func build(a Args, c tool.Call, files ...[]byte) ([]byte, error) {
 	if from := fromOf(c, a); from != "" {
 		h.Set("From", from)
 	}
-	bodies := []part{{kind: "text/plain", body: a.Body + a.quote()}}
+	bodies := []part{{kind: "text/plain", body: a.Body + a.signed() + a.quote()}}
 	if a.HTMLBody != "" {
-		bodies = append(bodies, part{kind: "text/html", body: a.HTMLBody + a.quoteHTML()})
+		bodies = append(bodies, part{kind: "text/html", body: a.HTMLBody + a.signedHTML() + a.quoteHTML()})
 	}
 	text := part{parts: bodies, kind: "multipart/alternative", boundary: boundary(action)}
 	if len(bodies) == 1 {

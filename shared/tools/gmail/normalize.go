@@ -68,6 +68,9 @@ func normalize(a Args) (Args, error) {
 	if a.HTMLBody, err = text("htmlBody", a.HTMLBody); err != nil {
 		return a, err
 	}
+	if a.Signature, err = text("signature", a.Signature); err != nil {
+		return a, err
+	}
 	if a.ThreadID != "" && !threadID.MatchString(a.ThreadID) {
 		return a, fault.Invalid("threadId", "not a Gmail thread ID")
 	}

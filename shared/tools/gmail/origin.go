@@ -44,7 +44,7 @@ func normalizeOrigin(a Args) error {
 }
 
 // complete checks the sender, and fills in and replaces the arguments that a model cannot know or must not choose: the
-// conversation, the Message-IDs, the recipients and subject of an answer, and the facts about files.
+// conversation, the Message-IDs, the recipients and subject of an answer, the facts about files, and the signature.
 func (s *sender) complete(ctx context.Context, c tool.Call, a Args) (_ Args, err error) {
 	if s.origins != nil {
 		if a, err = s.chooseSender(ctx, c, a); err != nil {
@@ -57,7 +57,7 @@ func (s *sender) complete(ctx context.Context, c tool.Call, a Args) (_ Args, err
 	if a, err = s.enclose(ctx, c, a); err != nil {
 		return a, err
 	}
-	return normalize(a)
+	return normalize(a.sign(c.Preferences.Signature))
 }
 
 // derive is complete without the checks of the result.

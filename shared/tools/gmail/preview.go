@@ -19,6 +19,7 @@ func preview(a Args) tool.Preview {
 	p.AddAddresses("Bcc", a.Bcc)
 	p.AddLine("Subject", a.Subject)
 	p.AddText("Message", a.Body)
+	addSignature(&p, a)
 	if a.HTMLBody != "" {
 		p.AddText("The same as HTML (source)", a.HTMLBody)
 		p.Warn("There is an HTML version too: most mail programs show it instead of the plain one. Check that both " +

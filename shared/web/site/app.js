@@ -12,7 +12,7 @@ import { closed, gate } from './gate.js';
 import { icon, mark } from './icons.js';
 import { inbox } from './inbox.js';
 import { returned } from './link.js';
-import { accounts, allowed, keepsNotes, mailbox, memory } from './lists.js';
+import { accounts, allowed, mailbox, memory } from './lists.js';
 import * as outbox from './outbox.js';
 import * as pending from './pending.js';
 import { planView } from './plan.js';
@@ -60,7 +60,7 @@ const views = [['#/inbox', 'inbox', 'Inbox'], ['#/plans', 'plan', 'Plans', 'plan
   ['#/memory', 'note', 'Memory', 'allowlist'], ['#/agents', 'agent', 'Your agents', 'allowlist']];
 
 /** @type {Record<string, (agent: any) => boolean>} views that are shown once an agent of the server needs them */
-const served = { '#/terminal': (agent) => agent.terminal, '#/plans': (agent) => agent.plans, '#/memory': keepsNotes };
+const served = { '#/terminal': (agent) => agent.terminal, '#/plans': (agent) => agent.plans };
 
 const fresh = () => /^#?\/?$|^#\/new\b/.test(location.hash); // a conversation that has not begun
 

@@ -15,6 +15,7 @@ const kinds = {
   cancelled: 'Cancelled', cleaned_up: 'Cleaned up', reviewed: 'Reviewed', refused: 'A decision was refused',
   linked: 'An account was linked', unlinked: 'An account was unlinked', withdrew: 'An always-allow was removed',
   note_changed: 'A note was edited', note_deleted: 'A note was deleted',
+  preferences_changed: 'Preferences were changed',
     token_made: 'Agent token created', token_revoked: 'Agent token revoked', shut_out: 'Disabled',
     let_in: 'Enabled again',
   deletion: 'Deletion started', deleted: 'Deletion complete', exported: 'Data exported',

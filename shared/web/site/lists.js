@@ -63,15 +63,16 @@ export const allowed = (main) => list(main, 'Always allowed',
   });
 
 /** keepsNotes reports whether an agent of the server keeps notes about its user. @param {any} agent */
-export const keepsNotes = (agent) => agent.tools.some((t) => /^(remember|forget)$/.test(t));
+const keepsNotes = (agent) => agent.tools.some((t) => /^(remember|forget)$/.test(t));
 
 /** @param {HTMLElement} main */
 export const memory = (main) => list(main, 'Memory',
-  'What agents remember about you in later conversations. You can edit and delete each note, and a note never counts '
-  + 'as your own words in a request: what it adds to an action is shown to you first.', async () => {
+  'Your preferences, and what agents remember about you in later conversations. You can edit and delete each note, '
+  + 'and a note never counts as your own words in a request: what it adds to an action is shown to you '
+  + 'first.', async () => {
     const at = '/bundle/notes.js';
-    const [{ notes }, all, { view }] = await Promise.all([call('GET', '/api/agent/memory'), agents(), import(at)]);
-    return view(notes, all.some(keepsNotes), { call, save, when });
+    const [got, all, { view }] = await Promise.all([call('GET', '/api/agent/memory'), agents(), import(at)]);
+    return view(got, all.some(keepsNotes), { call, save, when });
   });
 
 // The warnings before an account is unlinked, by provider.

@@ -1,6 +1,8 @@
-// The notes that agents keep about the user. Loaded when the user first opens the view (lists.js).
+// The user's preferences, and the notes that agents keep about them. Loaded when the user first opens the view
+// (lists.js).
 
 import { busy, button, confirm, el, say, trouble } from './dom.js';
+import { preferences } from './preferences.js';
 
 const most = 200; // notes
 const longest = 300; // characters of a note
@@ -17,10 +19,10 @@ const many = 8; // notes that need no search
 const path = (note) => `/api/agent/memory/${encodeURIComponent(note.id)}`;
 
 /**
- * view shows the notes, the newest first.
- * @param {any[]} notes from GET /memory @param {boolean} kept whether agents of this server keep notes @param {Kit} kit
+ * view shows the preferences, and the notes, the newest first.
+ * @param {any} memory from GET /memory @param {boolean} kept whether agents of this server keep notes @param {Kit} kit
  */
-export function view(notes, kept, kit) {
+export function view({ notes, preferences: set }, kept, kit) {
   const count = el('p', { class: 'quiet' });
   const none = el('p', { class: 'empty-view', tabindex: -1 },
     kept ? 'No notes yet. An agent asks before it notes something about you, unless you always allow it.'
@@ -55,7 +57,7 @@ export function view(notes, kept, kit) {
   draw();
   const off = !kept && rows.length > 0 && el('p', { class: 'quiet' },
     'No agent on this server keeps or reads notes now. These are from before, and stay until you delete them.');
-  return [...(off ? [off] : []), tools, count, list, none];
+  return [preferences(set ?? {}, kit), ...(off ? [off] : []), tools, count, list, none];
 }
 
 class Row {

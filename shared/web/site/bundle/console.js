@@ -1803,6 +1803,7 @@ var kinds = {
   withdrew: "An always-allow was removed",
   note_changed: "A note was edited",
   note_deleted: "A note was deleted",
+  preferences_changed: "Preferences were changed",
   token_made: "Agent token created",
   token_revoked: "Agent token revoked",
   shut_out: "Disabled",
@@ -5580,11 +5581,11 @@ var keepsNotes = (agent) => agent.tools.some((t) => /^(remember|forget)$/.test(t
 var memory = (main) => list(
   main,
   "Memory",
-  "What agents remember about you in later conversations. You can edit and delete each note, and a note never counts as your own words in a request: what it adds to an action is shown to you first.",
+  "Your preferences, and what agents remember about you in later conversations. You can edit and delete each note, and a note never counts as your own words in a request: what it adds to an action is shown to you first.",
   async () => {
     const at2 = "/bundle/notes.js";
-    const [{ notes }, all3, { view }] = await Promise.all([call("GET", "/api/agent/memory"), agents(), import(at2)]);
-    return view(notes, all3.some(keepsNotes), { call, save, when });
+    const [got, all3, { view }] = await Promise.all([call("GET", "/api/agent/memory"), agents(), import(at2)]);
+    return view(got, all3.some(keepsNotes), { call, save, when });
   }
 );
 var gone = {
@@ -8240,7 +8241,7 @@ var views = [
   ["#/memory", "note", "Memory", "allowlist"],
   ["#/agents", "agent", "Your agents", "allowlist"]
 ];
-var served = { "#/terminal": (agent) => agent.terminal, "#/plans": (agent) => agent.plans, "#/memory": keepsNotes };
+var served = { "#/terminal": (agent) => agent.terminal, "#/plans": (agent) => agent.plans };
 var fresh = () => /^#?\/?$|^#\/new\b/.test(location.hash);
 var leave4 = new AbortController();
 var title = "";

@@ -69,13 +69,161 @@ async function busy(controls, used, work) {
   }
 }
 
+// site/preferences.js
+var path = "/api/agent/memory";
+var longest = 1e3;
+var languages = [
+  "cs",
+  "da",
+  "de",
+  "en-GB",
+  "en-US",
+  "es",
+  "fi",
+  "fr",
+  "it",
+  "ja",
+  "ko",
+  "nl",
+  "no",
+  "pl",
+  "pt-BR",
+  "sv",
+  "tr",
+  "uk",
+  "zh-CN",
+  "zh-TW"
+];
+var days = [
+  ["mon", "Monday"],
+  ["tue", "Tuesday"],
+  ["wed", "Wednesday"],
+  ["thu", "Thursday"],
+  ["fri", "Friday"],
+  ["sat", "Saturday"],
+  ["sun", "Sunday"]
+];
+var here = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
+var field = (name, attributes = {}, ...children) => (
+  /** @type {HTMLInputElement} */
+  el(name, attributes, ...children)
+);
+function preferences(set, { call }) {
+  const error = el("p", { class: "error", role: "alert" });
+  const named = el("span", { class: "quiet" });
+  const on = field("input", { type: "checkbox" });
+  const boxes = days.map(([id, name]) => ({ id, name, box: field("input", { type: "checkbox" }) }));
+  const from = field("input", { type: "time", "aria-label": "Work begins" });
+  const to = field("input", { type: "text", "aria-label": "Work ends", size: 5, maxlength: 5, inputmode: "numeric" });
+  const zone = field("input", { list: "preferred-zones", "aria-label": "Time zone", maxlength: 64, size: 24 });
+  const hours = el(
+    "div",
+    { class: "stack" },
+    el("div", { class: "row working-days" }, ...boxes.map(({ box, name }) => el("label", {}, box, ` ${name}`))),
+    el("div", { class: "row working-hours" }, from, " to ", to, zone)
+  );
+  const minutes = field("input", { type: "number", min: 1, max: 1440, inputmode: "numeric", placeholder: "None" });
+  const language = field("input", {
+    list: "preferred-languages",
+    maxlength: 64,
+    autocomplete: "off",
+    placeholder: "As your browser says"
+  });
+  const signature = field("textarea", { rows: 3, dir: "auto", maxlength: longest });
+  const save = field("button", { class: "primary small" }, "Save preferences");
+  const show = (now) => {
+    set = now;
+    const w = set.workingHours;
+    on.checked = Boolean(w);
+    for (const { id, box } of boxes) box.checked = w ? w.days.includes(id) : !/^s/.test(id);
+    [from.value, to.value, zone.value] = [w?.from ?? "09:00", w?.to ?? "17:00", w?.timeZone ?? here()];
+    minutes.value = set.meetingMinutes ?? "";
+    [language.value, signature.value] = [set.language ?? "", set.signature ?? ""];
+    named.textContent = described(set);
+    hours.hidden = !on.checked;
+  };
+  on.addEventListener("change", () => {
+    hours.hidden = !on.checked;
+  });
+  const read = () => ({
+    updatedAt: set.updatedAt,
+    language: language.value.trim(),
+    meetingMinutes: Number(minutes.value) || 0,
+    signature: signature.value,
+    ...on.checked && { workingHours: {
+      days: boxes.filter(({ box }) => box.checked).map(({ id }) => id),
+      from: from.value,
+      to: to.value.trim(),
+      timeZone: zone.value.trim()
+    } }
+  });
+  const send = async (e) => {
+    e.preventDefault();
+    trouble(error);
+    try {
+      await busy([save], save, async () => {
+        show((await call("PATCH", path, { body: { preferences: read() } })).preferences);
+        say("The preferences are saved.");
+      });
+    } catch (err) {
+      trouble(error, err.code === "stale_view" ? await changed() : err);
+    }
+  };
+  const changed = async () => {
+    try {
+      set = (await call("GET", path)).preferences ?? {};
+      return new Error(`The preferences were changed elsewhere. They are now: ${described(set)}. Save again to replace them with yours.`);
+    } catch (err) {
+      return err;
+    }
+  };
+  show(set);
+  return el(
+    "details",
+    { class: "item preferences" },
+    el("summary", {}, el("strong", {}, "Preferences"), " · ", named),
+    el(
+      "form",
+      { class: "form", onsubmit: send },
+      el("p", { class: "quiet" }, "All agents follow these. A card says what they decided, and only you can change them."),
+      el("label", {}, on, " Warn me of events outside of my working hours"),
+      hours,
+      el("label", {}, "Length of a meeting without an end, in minutes", minutes),
+      el("label", {}, "Language of the agents, such as da or pt-BR", language),
+      el("label", {}, "Signature of your e-mails", signature),
+      el(
+        "datalist",
+        { id: "preferred-zones" },
+        ...Intl.supportedValuesOf("timeZone").map((value) => el("option", { value }))
+      ),
+      el(
+        "datalist",
+        { id: "preferred-languages" },
+        ...languages.map((value) => el("option", { value }, tongue(value)))
+      ),
+      error,
+      save
+    )
+  );
+}
+var tongue = (tag) => new Intl.DisplayNames("en", { type: "language" }).of(tag);
+function described({ workingHours: w, meetingMinutes, language, signature }) {
+  const all = [
+    w && `works ${w.from}–${w.to}`,
+    meetingMinutes && `meetings of ${meetingMinutes} minutes`,
+    language,
+    signature && "a signature"
+  ].filter(Boolean);
+  return all.length ? all.join(", ") : "none set";
+}
+
 // site/notes.js
 var most = 200;
-var longest = 300;
+var longest2 = 300;
 var gone = "This note was deleted elsewhere. Your text is not saved.";
 var many = 8;
-var path = (note) => `/api/agent/memory/${encodeURIComponent(note.id)}`;
-function view(notes, kept, kit) {
+var path2 = (note) => `/api/agent/memory/${encodeURIComponent(note.id)}`;
+function view({ notes, preferences: set }, kept, kit) {
   const count = el("p", { class: "quiet" });
   const none = el(
     "p",
@@ -127,7 +275,7 @@ function view(notes, kept, kit) {
     { class: "quiet" },
     "No agent on this server keeps or reads notes now. These are from before, and stay until you delete them."
   );
-  return [...off ? [off] : [], tools, count, list, none];
+  return [preferences(set ?? {}, kit), ...off ? [off] : [], tools, count, list, none];
 }
 var Row = class {
   editing = false;
@@ -185,7 +333,7 @@ var Row = class {
     (is ? this.#words : this.change).focus();
   }
   #counted() {
-    this.#left.textContent = `${[...this.#words.value].length} of ${longest} characters. The saved text counts as your own words.`;
+    this.#left.textContent = `${[...this.#words.value].length} of ${longest2} characters. The saved text counts as your own words.`;
   }
   async #send(e) {
     e.preventDefault();
@@ -195,7 +343,7 @@ var Row = class {
       const { note } = await busy(
         [this.#words, this.#save],
         this.#save,
-        () => this.kit.call("PATCH", path(this.note), { body })
+        () => this.kit.call("PATCH", path2(this.note), { body })
       );
       this.#show(note);
       this.#edit(false);
@@ -222,7 +370,7 @@ var Row = class {
     const told = `“${this.note.text}” No later conversation sees it. A conversation that has seen it keeps it until you delete the conversation.`;
     if (!await confirm("Delete this note?", told, "Delete")) return;
     try {
-      await busy([this.change, this.#remove], this.#remove, () => this.kit.call("DELETE", path(this.note)));
+      await busy([this.change, this.#remove], this.#remove, () => this.kit.call("DELETE", path2(this.note)));
     } catch (err) {
       if (err.status !== 404) return trouble(this.#error, err);
     }
