@@ -4,10 +4,9 @@ ARG BASE=docker.io/library/golang:1.26-alpine
 FROM ${BASE} AS outlet
 WORKDIR /src
 COPY go.mod go.sum ./
-RUN go mod download
 COPY shared/tools/container/outlet shared/tools/container/outlet
 COPY infra/images/outlet infra/images/outlet
-RUN CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /countersign-outlet ./infra/images/outlet
+RUN CGO_ENABLED=0 GOPROXY=off go build -trimpath -ldflags=-s -o /countersign-outlet ./infra/images/outlet
 
 FROM ${BASE}
 ENV GOTOOLCHAIN=local GOTELEMETRY=off CGO_ENABLED=0

@@ -5,10 +5,9 @@ ARG GO=docker.io/library/golang:1.26-alpine
 FROM ${GO} AS outlet
 WORKDIR /src
 COPY go.mod go.sum ./
-RUN go mod download
 COPY shared/tools/container/outlet shared/tools/container/outlet
 COPY infra/images/outlet infra/images/outlet
-RUN CGO_ENABLED=0 go build -trimpath -ldflags=-s -o /countersign-outlet ./infra/images/outlet
+RUN CGO_ENABLED=0 GOPROXY=off go build -trimpath -ldflags=-s -o /countersign-outlet ./infra/images/outlet
 
 FROM ${BASE}
 ENV npm_config_update_notifier=false npm_config_fund=false npm_config_audit=false
