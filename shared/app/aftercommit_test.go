@@ -194,6 +194,16 @@ func TestReviewBecomesRefinement(t *testing.T) {
 	if next.Prompt != words {
 		t.Errorf("the next session was asked %q, want %q", next.Prompt, words)
 	}
+	read := w.carriedOut(&steps{tools: []string{"github.readPullRequest"},
+		calls: []func(string) (string, map[string]any){func(string) (string, map[string]any) {
+			return "github.readPullRequest", map[string]any{"owner": "acme", "repo": "web", "prNumber": 2}
+		}}})
+	for name, s := range map[string]planner.Session{"by its prompt": next, "by a call": read} {
+		w.decode("GET", "/api/agent/plans/"+s.SessionID+"/reviews", &answer)
+		if len(answer.Comments) != 1 || answer.Comments[0].Body != "Say hello." {
+			t.Errorf("a session that worked on #2, %s: the comments are %+v, want ana's", name, answer.Comments)
+		}
+	}
 	if a, err := w.Call(t.Context(), "bob", "GET", path, ""); err != nil || a.HTTP != 404 {
 		t.Errorf("bob gets %v %d %s, want 404", err, a.HTTP, a.Body)
 	}

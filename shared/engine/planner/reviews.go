@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -27,8 +28,8 @@ type Comment struct {
 const maxPulls = 3
 
 // Reviews returns the comments that the session's user has written, with their linked account, on the newest pull
-// requests that the session has created, oldest first. Errors: AuthError not_found for a session that is not the
-// user's; PolicyError not_bound if this deployment reads no repositories; the errors of Comments.
+// requests that the session has created or worked on, oldest first. Errors: AuthError not_found for a session that is
+// not the user's; PolicyError not_bound if this deployment reads no repositories; the errors of Comments.
 func (p *Planner) Reviews(ctx context.Context, uid, sessionID string) ([]Comment, error) {
 	v, err := p.Get(ctx, uid, sessionID)
 	if err != nil {
@@ -55,16 +56,31 @@ func (p *Planner) Reviews(ctx context.Context, uid, sessionID string) ([]Comment
 	return all, nil
 }
 
-// pulls returns the numbers of the pull requests that the session has created in its repository.
+// pulls returns the numbers of the pull requests in the session's repository that the session has created, that its
+// calls named, or whose addresses its user wrote. They are in ascending order.
 func (p *Planner) pulls(repo plan.Repo, state *run.State) (numbers []int) {
 	before := fmt.Sprintf("%s/%s/%s/pull/", p.GitHubURL, repo.Owner(), repo.Name())
-	for _, address := range artifacts(state) {
-		number, ok := strings.CutPrefix(address, before)
-		if n, err := strconv.Atoi(number); ok && err == nil && !slices.Contains(numbers, n) {
-			numbers = append(numbers, n)
+	texts := append(artifacts(state), state.Input.Prompt)
+	for _, text := range append(texts, state.Plan.Words...) {
+		for i, part := range strings.Split(text, before) {
+			digits := part[:len(part)-len(strings.TrimLeft(part, "0123456789"))]
+			if n, err := strconv.Atoi(digits); i > 0 && err == nil {
+				numbers = append(numbers, n)
+			}
 		}
 	}
-	return numbers
+	for _, e := range state.Plan.Log() {
+		var in struct {
+			Owner, Repo string
+			PRNumber    int
+		}
+		if json.Unmarshal(e.Action.Args, &in) == nil && in.PRNumber > 0 && e.ExecutionStatus == plan.Succeeded &&
+			strings.EqualFold(in.Owner, repo.Owner()) && strings.EqualFold(in.Repo, repo.Name()) {
+			numbers = append(numbers, in.PRNumber)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
 }
 
 // wish returns the comment as a request of its user.

@@ -15,7 +15,9 @@ const tool = 'github.listReviewComments';
  */
 export function reviews(s, over, again) {
   const waiting = s.approvals.find((a) => a.kind === 'plan');
-  if (!s.artifacts.some((a) => /\/pull\/\d+$/.test(a)) || !(over || waiting)) return undefined;
+  const worked = [...s.artifacts, s.prompt].some((text) => /\/pull\/\d+/.test(text))
+    || s.log.some((e) => e.action.args?.prNumber);
+  if (!worked || !(over || waiting)) return undefined;
   const path = `/api/agent/plans/${encodeURIComponent(s.sessionId)}`;
   const error = el('p', { class: 'error', role: 'alert' });
   const list = el('ul', { class: 'stack plain', 'aria-label': 'Your review comments' });

@@ -5968,7 +5968,8 @@ var begin2 = (prompt, repoUrl, until, from, key3, files3) => call("POST", "/api/
 var tool = "github.listReviewComments";
 function reviews(s, over4, again2) {
   const waiting4 = s.approvals.find((a) => a.kind === "plan");
-  if (!s.artifacts.some((a) => /\/pull\/\d+$/.test(a)) || !(over4 || waiting4)) return void 0;
+  const worked = [...s.artifacts, s.prompt].some((text2) => /\/pull\/\d+/.test(text2)) || s.log.some((e) => e.action.args?.prNumber);
+  if (!worked || !(over4 || waiting4)) return void 0;
   const path4 = `/api/agent/plans/${encodeURIComponent(s.sessionId)}`;
   const error = el("p", { class: "error", role: "alert" });
   const list2 = el("ul", { class: "stack plain", "aria-label": "Your review comments" });
