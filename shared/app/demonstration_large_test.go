@@ -72,12 +72,12 @@ func (d *demonstration) mendingLarge() []func(string) (string, map[string]any) {
 			edit(minus, plus), map[string]any{"from": "main"})),
 		d.remembers("A pull request is opened", "github.createPullRequest", in(map[string]any{"head": "fix",
 			"base": "main", "title": "Add instead of subtracting", "body": "The sum was a difference."})),
-		d.remembers("A check fails", "github.listChecks", in(map[string]any{"ref": "fix"}), d.check("failure")),
+		d.remembers("A check fails", "github.waitForChecks", in(map[string]any{"ref": "fix"}), d.check("failure")),
 		d.remembers("The end is read again", "github.readFile", in(map[string]any{"path": tableFile, "ref": "fix",
 			"offset": next})),
 		d.remembers("A second commit", "github.commitFiles", commit("Quote the sum", edit(plus, quoted),
 			map[string]any{})),
-		d.remembers("All checks are green", "github.listChecks", in(map[string]any{"ref": "fix"}),
+		d.remembers("All checks are green", "github.waitForChecks", in(map[string]any{"ref": "fix"}),
 			d.check("success")),
 	}
 }
