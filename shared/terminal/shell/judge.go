@@ -117,6 +117,7 @@ func Judge(command string, g Grammar) (Judgment, error) {
 	l := look{grammar: g, seen: map[any]bool{}}
 	l.text(command, file)
 	j := Judgment{Class: Change, Command: command, Names: l.names, Warnings: l.warnings}
+	goesOn(j.Warnings)
 	for _, w := range j.Warnings {
 		if weight[w.Class] > weight[j.Class] {
 			j.Class = w.Class
@@ -126,6 +127,20 @@ func Judge(command string, g Grammar) (Judgment, error) {
 		j.Repository, j.Looks, j.pieces = r, looks, pieces
 	}
 	return j, nil
+}
+
+// goesOn changes the warnings about what a command leaves running, if another warning says why it may not be found: it
+// belongs to another user, or has no environment of the command.
+func goesOn(all []Warning) {
+	hides := func(w Warning) bool { return w.Code == "privilege" || w.Code == "clears" }
+	if !slices.ContainsFunc(all, hides) {
+		return
+	}
+	for i := range all {
+		if all[i].Code == "background" {
+			all[i].Text = strings.Replace(all[i].Text, "is ended when the command ends", "may go on after the command", 1)
+		}
+	}
 }
 
 // look searches for facts that a person should know.

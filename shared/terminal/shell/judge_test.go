@@ -476,3 +476,23 @@ func BenchmarkJudge(b *testing.B) {
 		}
 	}
 }
+
+// TestBackgroundSentences tells the user what becomes of a job: it is ended with its command if it can be found then.
+func TestBackgroundSentences(t *testing.T) {
+	for command, want := range map[string]string{
+		"sleep 9 &": "is ended when the command ends", "setsid sleep 9": "is ended when the command ends",
+		"sudo sleep 9 &": "may go on after the command", "sudo setsid sleep 9": "may go on after the command",
+		"env -i setsid sleep 9 &":    "may go on after the command",
+		"env - sh -c 'sleep 9 & ls'": "may go on after the command",
+	} {
+		j, err := shell.Judge(command, shell.Bash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range j.Warnings {
+			if w.Code == "background" && !strings.Contains(w.Text, want) {
+				t.Errorf("%s: %q; want %q", command, w.Text, want)
+			}
+		}
+	}
+}

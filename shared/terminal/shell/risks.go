@@ -30,6 +30,7 @@ var texts = map[string]string{
 	"runs":        "It runs other programs, which its arguments or its configuration decide on.",
 	"interactive": "It waits for keys, and can run other programs.",
 	"elsewhere":   "It runs a command elsewhere: on another machine or in a container.",
+	"clears":      "It clears the environment by which what it leaves running is found and ended.",
 	"later":       "It runs something later, beyond the end of this command.",
 	"written":     "What this file holds runs later: at a login, on a schedule, or when a program starts.",
 	"background":  "What it leaves running is ended when the command ends.",
@@ -229,6 +230,7 @@ opaque interactive: vi vim nvim view vimdiff nano pico emacs ed ex joe mcedit le
 opaque elsewhere: ssh mosh rsh telnet nc ncat netcat socat docker podman nerdctl lxc lxc-attach machinectl kubectl oc virsh vagrant ctr crictl runc
 opaque later: at batch crontab systemd-run
 opaque later: screen tmux dtach abduco zellij pm2 | | What it leaves running is ended when the command ends, unless a server of your own runs it.
+opaque clears: env | -i*, -, --ignore-environment
 opaque background: nohup setsid disown daemonize start-stop-daemon bg
 opaque background: mongod memcached redis-server gunicorn uwsgi celery nginx httpd apache2 apachectl apache2ctl forever supervisord | --fork, --daemon*, -d, --detach, -k start, start, -g*, -c*
 opaque shell: mapfile readarray compopt | -C*, -c*, -F*
