@@ -18,7 +18,9 @@ type environment struct {
 }
 
 func newEnvironment(outer func(string) string) *environment {
-	e := &environment{outer: withoutGitHubs(outer), local: map[string]string{}}
+	// a value of blanks counts as none, as in package config
+	trimmed := func(name string) string { return strings.TrimSpace(outer(name)) }
+	e := &environment{outer: withoutGitHubs(trimmed), local: map[string]string{}}
 	e.fill("DATA_DIR", ".data")
 	e.fill("STORE", "embedded")
 	e.fill("TERMINAL", "on")
