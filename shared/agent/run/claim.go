@@ -51,7 +51,7 @@ func claims(text string) bool {
 		easterly := strings.ContainsFunc(words, func(r rune) bool { return r >= firstEastern })
 		denied := strings.HasSuffix(words, "?") || denials.begin(words) ||
 			easterly && easternDenials.MatchString(words)
-		if !denied && (doneFirst.MatchString(words) || claimed.begin(words) ||
+		if !denied && (doneFirst.MatchString(words) || doneLast.MatchString(words) || claimed.begin(words) ||
 			easterly && eastern.MatchString(words)) {
 			return true
 		}
@@ -74,11 +74,15 @@ const (
 		`removed|updated|changed|cancell?ed|moved|rescheduled|submitted|posted|published|committed|pushed|merged|` +
 		`opened|closed|invited|notified|informed|messaged|saved|uploaded|deployed|installed|restarted|paid|ordered|` +
 		`purchased|placed|renamed|approved|executed|completed|finished|done|set up|told|written|rated|shared|` +
-		`registered|reserved|archived|filed|confirmed|processed|transferred|accepted|declined|pinged|noted|taken care of)`
-	german = `(?:gesendet|versendet|verschickt|geschickt|abgeschickt|gemailt|beantwortet|weitergeleitet|erstellt|` +
+		`registered|reserved|archived|filed|confirmed|processed|transferred|accepted|declined|pinged|noted|taken care of|handled|` +
+		`sorted|dispatched|shipped|labell?ed|starred|marked|blocked|unsubscribed|subscribed|stopped|rebooted|fixed|` +
+		`refunded|wired|rsvp['’]?d)`
+	// participles that seldom begin a claim
+	further = `(?:issued|raised|requested|made|started|accomplished|reserved)`
+	german  = `(?:gesendet|versendet|verschickt|geschickt|abgeschickt|gemailt|beantwortet|weitergeleitet|erstellt|` +
 		`angelegt|eingetragen|hinzugefügt|geplant|vereinbart|gebucht|gelöscht|entfernt|aktualisiert|geändert|` +
 		`verschoben|abgesagt|storniert|veröffentlicht|eingeladen|benachrichtigt|informiert|gespeichert|hochgeladen|` +
-		`installiert|bestellt|bezahlt|erledigt|ausgeführt|abgeschlossen|eingereicht|bewertet|umbenannt|geschlossen)`
+		`installiert|bestellt|bezahlt|erledigt|ausgeführt|abgeschlossen|eingereicht|bewertet|umbenannt|geschlossen|eingestellt|abgegeben|markiert|archiviert)`
 	french = `(?:envoyée?|expédiée?|transmise?|répondu|créée?|ajoutée?|planifiée?|programmée?|réservée?|supprimée?|` +
 		`effacée?|modifiée?|mise? à jour|annulée?|déplacée?|publiée?|invitée?|informée?|enregistrée?|installée?|` +
 		`commandée?|payée?|effectuée?|terminée?|soumise?|faite?)s?`
@@ -93,21 +97,21 @@ const (
 		`geboekt|verwijderd|bijgewerkt|gewijzigd|geannuleerd|gepubliceerd|uitgenodigd|opgeslagen|geïnstalleerd|` +
 		`besteld|betaald|uitgevoerd|voltooid|gedaan)`
 	nordic = `(?:skickats?|skickade|skapats?|skapade|tagits bort|bokats?|uppdaterats?|raderats?|lagts till|sendt|` +
-		`oprettet|opprettet|slettet|opdateret|oppdatert|booket|lähetetty|luotu|poistettu|päivitetty)`
+		`oprettet|opprettet|slettet|opdateret|oppdatert|booket|lähetetty|luotu|poistettu|päivitetty|varattu)`
 	slavic = `(?:wysłan[oaey]|wysłał[ae]?m|utworzon[oaey]|utworzył[ae]?m|dodan[oaey]|dodał[ae]?m|usunięt[oaey]|` +
 		`usunął[ae]?m|usunęłam|zaktualizowan[oaey]|odeslán[oaiy]?|odeslal[ai]?|vytvořen[oaiy]?|smazán[oaiy]?|` +
-		`отправ(?:лен[оаы]?|ил[аи]?)|посла(?:н[оаы]?|л[аи]?)|созда(?:н[оаы]?|л[аи]?)|добав(?:лен[оаы]?|ил[аи]?)|` +
+		`umówion[oaey]|назначен[оаы]?|отправ(?:лен[оаы]?|ил[аи]?)|посла(?:н[оаы]?|л[аи]?)|созда(?:н[оаы]?|л[аи]?)|добав(?:лен[оаы]?|ил[аи]?)|` +
 		`удал(?:[её]н[оаы]?|ил[аи]?)|обнов(?:л[её]н[оаы]?|ил[аи]?)|заплан(?:ирован[оаы]?|ировал[аи]?)|` +
 		`выполн(?:ен[оаы]?|ил[аи]?)|сдела(?:н[оаы]?|л[аи]?)|готово|` +
 		`надісла(?:н[оаі]|в|ла)|відправ(?:лен[оаі]|ив|ила)|створ(?:ен[оаі]|ив|ила)|видал(?:ен[оаі]|ив|ила)|` +
 		`poslal[ai]?|poslán[oaiy]?|poslan[oaei]?|poslat[oaei]?|изпрат(?:ен[оаи]?|их)|послат[оаи]?)`
 	others = `(?:gönderildi|gönderdim|yolladım|oluşturuldu|oluşturdum|eklendi|ekledim|silindi|sildim|güncellendi|` +
 		`tamamlandı|lähetin|sendur|sendi|saadetud|saatsin|išsiųst[ai]s?|išsiunčiau|nosūtīts?|nosūtīju|imetumwa|` +
-		`nimetuma|naipadala|enviat|bidali|mandei|prévenue?s?|avertie?s?|avisad[oa]s?|dihantar|gửi rồi|elküldtem|elküldve|létrehoztam|töröltem|trimis|creat|στάλθηκε|έστειλα|δημιουργήθηκε|` +
+		`nimetuma|naipadala|enviat|bidali|mandei|prévenue?s?|avertie?s?|avisad[oa]s?|dihantar|gửi rồi|terkirim|elküldtem|elküldve|létrehoztam|töröltem|trimis|creat|στάλθηκε|έστειλα|δημιουργήθηκε|` +
 		`đã (?:được )?(?:gửi|tạo|thêm|xóa|cập nhật|đặt)|` +
 		`(?:telah|sudah) (?:dikirim|dihantar|dibuat|dihapus|ditambahkan|mengirim|membuat))`
 	// languages without spaces between words, or whose words have prefixes
-	unspaced = `メールを出しました|に入れておきました|(?:邮件|郵件)(?:发|發)了|搞定了|已替你|보내드렸|잡아뒀|ส่งให้แล้ว|` +
+	unspaced = `メール(?:を出)?しました|(?:发|發)了(?:邮件|郵件)|(?:발송|전송|예약|등록) 완료|に入れておきました|(?:邮件|郵件)(?:发|發)了|搞定了|已替你|보내드렸|잡아뒀|ส่งให้แล้ว|` +
 		`(?:已(?:经|經)?(?:成功)?(?:发邮件|發郵件|发送|發送|寄出|发出|發出|发给|创建|建立|添加|新增|删除|刪除|更新|取消|安排|预订|預訂|提交|完成|保存|` +
 		`邀请|邀請|回复|回覆)|(?:我发|我發|寄出|发送|發送|创建|添加|删除|更新|预订|安排|提交)(?:成功|完成|完毕|好)?了|` +
 		`(?:送信|送付|返信|作成|追加|登録|予約|削除|更新|変更|キャンセル|投稿|公開|保存|完了|実行|注文|招待|設定)(?:を)?` +
@@ -123,10 +127,15 @@ const (
 var doneFirst = lazyregexp.New(`^(?:(?:ok|okay|all|it is|it's|and|i|successfully|just|did|ran|opened|wrote) )*` +
 	`(?:did|ran|wrote|` + english + `)\b`)
 
+// doneLast matches a short sentence in which the verb follows a thing: "Order #1234 placed." and "Label removed from 3
+// mails."
+var doneLast = lazyregexp.New(`^(?:\S+ ){1,4}(?:` + english + `|` + further + `)(?: (?:to|from|in|by) .{1,40})?$`)
+
 // claimed lists the forms of a claim, in languages that put spaces between words.
 var claimed = wordForms(
 	`(?:i|we)(?:'ve|’ve| have| did| just| already| now| also| successfully|'m| am)* `+
-		`(?:`+english+`|wrote|ran|put)\b`,
+		`(?:`+english+`|`+further+`|wrote|ran|put|took care|gone ahead)\b`,
+	`(?:now|successfully) (?:`+english+`|`+further+`)\b`,
 	`(?:i|we)(?:'ve|’ve| have| went ahead and)* let \S+ know\b`,
 	`(?:is|it's|it’s) on (?:its|the) way\b`, `consider it `+english+`\b`,
 	`(?:was|were|has|have|had|is|are|been|got|gets)(?: now| just| already| been| successfully|`+
@@ -137,6 +146,11 @@ var claimed = wordForms(
 	word(german), word(french), word(spanish), word(italian), word(portuguese), word(dutch),
 	word(nordic), word(slavic), word(others),
 	// idioms
+	`(?:has|have|'s got|’s got|got|received|reached) (?:your|the|his|her|their) `+
+		`(?:invit(?:e|ation)|e-?mail|mail|message)\b`,
+	`(?:in|into) (?:your|the) cart\b`, `reminder(?: is|'s|’s) set\b`,
+	`gave (?:it|the \w+) (?:\d|one|two|three|four|five) stars?`,
+	`should be in \S+ inbox\b`, `back up$`, `je viens d(?:e |['’])\pL+r\b`, `acab(?:o|ei) de \pL+r\b`,
 	`(?:message|e-?mail|mail|invite|invitation|reply|note)(?: is|'s|’s) (?:now )?(?:out|off|away|gone)\b`,
 	`(?:has|have|'s|’s) (?:now )?(?:gone out|gone off|gone through)\b`,
 	`(?:order|payment|transfer|booking) went through\b`,
