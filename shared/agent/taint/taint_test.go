@@ -274,7 +274,8 @@ func alphabet(first, r rune) string {
 }
 
 func inVowels(text, form string) string {
-	return regexp.MustCompile("[aeiou]").ReplaceAllStringFunc(text, func(v string) string { return fmt.Sprintf(form, v[0]) })
+	return regexp.MustCompile("[aeiou]").ReplaceAllStringFunc(text,
+		func(v string) string { return fmt.Sprintf(form, v[0]) })
 }
 
 // TestHidden copies a text in look-alike letters, with signs between letters, and in encodings.
