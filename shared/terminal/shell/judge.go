@@ -138,7 +138,8 @@ func goesOn(all []Warning) {
 	}
 	for i := range all {
 		if all[i].Code == "background" {
-			all[i].Text = strings.Replace(all[i].Text, "is ended when the command ends", "may go on after the command", 1)
+			const ended, goes = "is ended when the command ends", "may go on after the command"
+			all[i].Text = strings.Replace(all[i].Text, ended, goes, 1)
 		}
 	}
 }

@@ -30,7 +30,7 @@ var texts = map[string]string{
 	"runs":        "It runs other programs, which its arguments or its configuration decide on.",
 	"interactive": "It waits for keys, and can run other programs.",
 	"elsewhere":   "It runs a command elsewhere: on another machine or in a container.",
-	"clears":      "It clears the environment by which what it leaves running is found and ended.",
+	"clears":      "What it leaves running has no environment of this command, so it cannot be found and ended.",
 	"later":       "It runs something later, beyond the end of this command.",
 	"written":     "What this file holds runs later: at a login, on a schedule, or when a program starts.",
 	"background":  "What it leaves running is ended when the command ends.",
