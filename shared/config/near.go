@@ -35,9 +35,12 @@ func (c Config) NearMisses(environ []string) (all []NearMiss) {
 
 // names maps variables of other programs to the setting for the same thing.
 var names = map[string]string{
-	"GOOGLE_API_KEY": "GEMINI_API_KEY", "GOOGLE_GENAI_API_KEY": "GEMINI_API_KEY",
+	"GOOGLE_API_KEY":               "GEMINI_API_KEY",
+	"GOOGLE_GENAI_API_KEY":         "GEMINI_API_KEY",
 	"GOOGLE_GENERATIVE_AI_API_KEY": "GEMINI_API_KEY",
-	"CORS_ORIGIN":                  "ALLOWED_ORIGINS", "CORS_ORIGINS": "ALLOWED_ORIGINS", "CORS_ALLOWED_ORIGINS": "ALLOWED_ORIGINS",
+	"CORS_ORIGIN":                  "ALLOWED_ORIGINS",
+	"CORS_ORIGINS":                 "ALLOWED_ORIGINS",
+	"CORS_ALLOWED_ORIGINS":         "ALLOWED_ORIGINS",
 }
 
 // elsewhere reports whether another program has the name for the setting, or the name is the setting's with the word

@@ -50,7 +50,7 @@ const small = (what, all, most) => {
     loaded.length > 0 && loaded.length <= most);
   // 2.5 kB of it keep what is typed into cards that are decided elsewhere. 1.3 kB wait for uploads and give the forms
   // of plans their files; what uploads is loaded with the first file
-  expect(`${what} takes at most 111.5 kB: ${sum(loaded)}`, sum(loaded) <= 111_500);
+  expect(`${what} takes at most 112 kB: ${sum(loaded)}`, sum(loaded) <= 112_000);
 };
 
 await run({

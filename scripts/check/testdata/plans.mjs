@@ -98,13 +98,14 @@ await run({
     for (const [words, value] of [['Fix the link by tomorrow 5 pm', `${await day(1)}T17:00`],
       ['Fix the link by 2099-03-02', '2099-03-02T23:59'], ['Fix the link until tomorrow', `${await day(1)}T23:59`],
       ['Fix the link. Deadline: tomorrow 9am', `${await day(1)}T09:00`], ['Fix the link, due tomorrow',
-        `${await day(1)}T23:59`]]) {
+        `${await day(1)}T23:59`], ['Fix the link before 2099-03-02', '2099-03-01T23:59']]) {
       await wish.fill(words);
       expect(`${words}: ${await until.inputValue()}`, (await until.inputValue()) === value);
       await page.getByText('Change it if that is not what you mean.').waitFor();
     }
     for (const said of ['by 5 o\'clock', 'by Dec 3', 'by 3/12', 'by the day after tomorrow', 'in a couple of days',
-      'by tomorrow 9am Tokyo time', 'by the end of the month']) {
+      'by tomorrow 9am Tokyo time', 'by the end of the month', 'by Friday next week', 'by tomorrow 9', 'by 9 tonight',
+      'by tonight or tomorrow', 'by tomorrow evening at 8', 'within 24h', 'by tommorow']) {
       await wish.fill(`Fix the link ${said}`);
       await page.getByText(`Which deadline is “${said}”? Please set it.`).waitFor();
     }

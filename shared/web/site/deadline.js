@@ -20,13 +20,19 @@ const known = new RegExp(`${limits}(?:((?:end of (?:the |this )?day|eod)\\b)|`
   + `(?:this\\s+)?(${part})\\b|(${clock})(?:\\s+(?:on\\s+)?(${day})(?![\\w-]))?(?!\\d))`, 'i');
 const span = new RegExp(String.raw`\b(?:with)?in\s+(?:the next\s+)?(\d{1,3}|an?|half an|${numbers.join('|')})\s+`
   + String.raw`(min(?:ute)?|hour|day|week)s?\b`, 'i');
-const today = /\b(?:today|tonight|this (evening|afternoon|morning))(?=\s*(?:[.,;!?]|$))/i; // at the end of a clause
+const today = /\b(?:today|tonight|this (evening|afternoon|morning))(?=\s*(?:please\b|[.,;!?]|$))/i; // ends a clause
+// more behind a deadline that changes it: another time or day, or a week
+const more = new RegExp(String.raw`^(?:,?\s*(?:at\s+)?${clock}|\s+(?:at\s+|in\s+)?(?:\d|the morning\b|next\b|week\b)|`
+  + String.raw`\s+or\s)\S*(?:\s+week\b)?`, 'i');
 const abroad = /^,?\s*\(?(?:(?:utc|gmt|[ecmp][sd]?t|cest|cet|bst|ist|jst)\b|(?:[a-z]+\s){1,2}?time\b)/i;
-const spans = /\b(?:with)?in\s+(?:an?\s+)?(?:couple of|few|\S+ and a half)\s+(?:min(?:ute)?|hour|day|week)s?\b/i;
+const spans = new RegExp(String.raw`\b(?:within the|(?:with)?in\s+(?:an?\s+)?(?:couple of|few|\S+ and a half|`
+  + String.raw`\d+[.,]\d+))\s+(?:min(?:ute)?|hour|day|week)s?\b|\b(?:with)?in\s+(?:a fortnight|\d+\s*(?:h|hrs?|d))\b`,
+  'i');
 const vague = new RegExp(`${limits}((?:next|this|end of|early|late|soon|day after|half past|quarter (?:to|past)|`
   + `cob\\b|close of business|(?:month|year)['’]?s? end|\\d{1,2}\\s*(?:o['’]?clock|h\\b|/\\d+)|`
   + `\\d{1,2}(?=\\s*(?:[.!?]|$))|${month}\\.?\\s+\\d|\\d{1,2}\\.?\\s+(?:of\\s+)?${month}|`
-  + '\\d{1,2}[:.]\\d\\d|\\d{4}-\\d\\d-\\d\\d|'
+  + `\\d{1,2}\\s+${day}|q[1-4]|tom+or+ow|`
+  + '\\d{1,2}[:.]\\d\\d|\\d{4}-\\d\\d-\\d\\d(?:T[\\d:]+)?|'
   + '\\d{1,2}(?:st|nd|rd|th)|yesterday|january|february|march|april|may \\d|june|july|august|september|october|'
   + 'november|december|christmas|easter|lunch|the weekend)\\b[^.,;!?\\n]{0,30})', 'i');
 
@@ -40,9 +46,13 @@ export function deadline(words, now) {
   const found = known.exec(words);
   const zone = found && abroad.exec(words.slice(found.index + found[0].length));
   if (zone) return { said: found[0] + zone[0] };
-  const at = found && moment(found, now);
+  const [before, behind] = found ? [words.slice(0, found.index), words.slice(found.index + found[0].length)] : ['', ''];
+  const changed = more.exec(behind);
+  if (changed) return { said: found[0] + changed[0] };
+  if (/(?:\bnot|n['’]t|\bnever)\b[^.,;!?]*$/i.test(before)) return { said: found[0] };
+  const at = found && !/^['’]s\b/i.test(behind) && moment(found, now);
   if (at) return at > now ? { said: found[0], at } : { said: found[0] };
-  const soon = today.exec(words);
+  const soon = !vague.test(words) && today.exec(words);
   const end = soon && moment(['', '', 'today', soon[1] ?? 'night'], now);
   if (end) return end > now ? { said: soon[0], at: end } : { said: soon[0] };
   const unclear = vague.exec(words) ?? spans.exec(words);
@@ -57,11 +67,12 @@ function after([, count, unit], now) {
 }
 
 /** @param {string[]} found @param {Date} now */
-function moment([, , onDay, at, ofToday, time, ofDay], now) {
+function moment([all, , onDay, at, ofToday, time, ofDay], now) {
   const said = (onDay ?? ofDay ?? 'today').toLowerCase();
   const [hour, minute] = hours((at ?? ofToday ?? time ?? 'night').toLowerCase());
   const date = dateOf(said, now);
   if (!date || !(hour <= 24) || minute > 59) return undefined;
+  if (onDay && !at && /^before/i.test(all)) date.setDate(date.getDate() - 1);
   date.setHours(hour, minute - (hour === 24 ? 1 : 0), 0, 0);
   // a time without a day is the next such time
   if (date <= now && time && !ofDay) date.setDate(date.getDate() + 1);

@@ -159,9 +159,9 @@ var longest = 6e5;
 var mostText = 8 << 20;
 var ApiError = class extends Error {
   /** @param {string} message @param {Facts} [facts] */
-  constructor(message, { status = 0, code: code2 = "", field: field3 = "", ...more2 } = {}) {
+  constructor(message, { status = 0, code: code2 = "", field: field3 = "", ...more3 } = {}) {
     super(message[0].toUpperCase() + message.slice(1));
-    Object.assign(this, more2);
+    Object.assign(this, more3);
     this.status = status;
     this.code = code2;
     this.field = field3;
@@ -357,8 +357,8 @@ function connect(options) {
       streams--;
     }
   }
-  async function* stream(prompt, { key: key3 = newId(), signal, ...more2 } = {}) {
-    const body = { prompt, ...region(), ...more2 };
+  async function* stream(prompt, { key: key3 = newId(), signal, ...more3 } = {}) {
+    const body = { prompt, ...region(), ...more3 };
     const printed = /* @__PURE__ */ new Map();
     let runId = "";
     for (let wait = 500; ; wait = Math.min(wait * 2, 5e3)) {
@@ -377,9 +377,9 @@ function connect(options) {
       await pause(wait, signal);
     }
   }
-  async function run(prompt, more2) {
+  async function run(prompt, more3) {
     let known6;
-    for await (const e of stream(prompt, more2)) {
+    for await (const e of stream(prompt, more3)) {
       if (e.type !== "run") continue;
       known6 = e.run;
       if (!/^(queued|planning|executing)$/.test(known6.status)) break;
@@ -393,11 +393,11 @@ function connect(options) {
       given2
     )}`, { signal });
   };
-  const resolve = ({ approvalId, argsHash }, decision, { wait = 50, signal, ...more2 } = {}) => call2("POST", "/api/agent/approvals/resolve", { body: { approvalId, argsHash, decision, ...more2 }, wait, signal });
-  const upload2 = (file, { name, ...more2 } = {}) => {
+  const resolve = ({ approvalId, argsHash }, decision, { wait = 50, signal, ...more3 } = {}) => call2("POST", "/api/agent/approvals/resolve", { body: { approvalId, argsHash, decision, ...more3 }, wait, signal });
+  const upload2 = (file, { name, ...more3 } = {}) => {
     const body = new FormData();
     body.append("file", file, name);
-    return call2("POST", "/api/agent/files", { body, ...more2 });
+    return call2("POST", "/api/agent/files", { body, ...more3 });
   };
   return { send: send2, call: call2, run, stream, events, pending, resolve, upload: upload2 };
 }
@@ -551,7 +551,7 @@ function el(name, attributes = {}, ...children) {
   return e;
 }
 var there = (c) => c !== void 0 && c !== null && c !== false && c !== "";
-var button = (words3, onclick, kind = "", more2 = {}) => el("button", { type: "button", class: kind || void 0, onclick, ...more2 }, words3);
+var button = (words3, onclick, kind = "", more3 = {}) => el("button", { type: "button", class: kind || void 0, onclick, ...more3 }, words3);
 function arrange(parent, nodes) {
   if (reorder(parent, nodes)) moved();
 }
@@ -828,7 +828,7 @@ var under2 = {
 };
 var toolIcon = (tool2) => /mail/.test(tool2) ? "mail" : /calendar|event/.test(tool2) ? "calendar" : /^run_commands?$/.test(tool2) ? "prompt" : "tool";
 var sentence = (s) => s ? s[0].toUpperCase() + s.slice(1) : s;
-var count = (n, one2, more2 = `${one2}s`) => `${n} ${n === 1 ? one2 : more2}`;
+var count = (n, one2, more3 = `${one2}s`) => `${n} ${n === 1 ? one2 : more3}`;
 var sized = (n) => n < 1024 ? count(n, "byte") : n < 1 << 20 ? `${Math.round(n / 1024)} KiB` : `${(n / (1 << 20)).toFixed(1)} MiB`;
 var fileKinds = { "text/plain": "Text", "image/webp": "WebP", "video/quicktime": "MOV" };
 var fileFacts = ({ type, size, from, locationRemoved: away2 }) => [
@@ -960,8 +960,8 @@ var decisions = {
 };
 var reaching = ["to", "cc", "bcc", "attendees", "addAttendees", "removeAttendees", "organizer"];
 var reached = (args) => [...new Set([args?.before?.event, args?.invitation, args].flatMap((part4) => reaching.flatMap((name) => part4?.[name] ?? [])))].filter((address2) => typeof address2 === "string");
-function aboutOf({ to = [], more: more2, what, where }) {
-  return [[...to, ...more2 ? [`${more2} more`] : []].join(", "), what, where && `(${where})`].filter(Boolean).join(" · ");
+function aboutOf({ to = [], more: more3, what, where }) {
+  return [[...to, ...more3 ? [`${more3} more`] : []].join(", "), what, where && `(${where})`].filter(Boolean).join(" · ");
 }
 var kindsOf = {
   gmail_send: "mails to",
@@ -1771,8 +1771,8 @@ var Story = class {
   // whom describes the first two actions.
   #whom() {
     const all3 = [...this.#about.values()].reverse().map(aboutOf).filter(Boolean);
-    const more2 = all3.length > 2 ? [`and ${all3.length - 2} more`] : [];
-    return [...all3.slice(0, 2), ...more2].map((words3) => el("span", { class: "about" }, words3));
+    const more3 = all3.length > 2 ? [`and ${all3.length - 2} more`] : [];
+    return [...all3.slice(0, 2), ...more3].map((words3) => el("span", { class: "about" }, words3));
   }
   // ends lists the outcomes of the actions, each once.
   #ends() {
@@ -1835,9 +1835,9 @@ async function all(place, signal) {
   const error = el("p", { class: "error", role: "alert" });
   const list2 = el("div", { class: "stories" });
   const none2 = el("p", { class: "empty-view", hidden: true });
-  const more2 = button("Show older", () => older2(searches2), "small", { hidden: true });
+  const more3 = button("Show older", () => older2(searches2), "small", { hidden: true });
   const filter = new AuditFilter(() => begin4());
-  place.append(filter.node, error, list2, none2, more2);
+  place.append(filter.node, error, list2, none2, more3);
   const stories = /* @__PURE__ */ new Map();
   let cursor2 = "";
   let searches2 = 0;
@@ -1854,7 +1854,7 @@ async function all(place, signal) {
         stories.set(e.runId, story);
       }
       cursor2 = page3.nextCursor ?? "";
-      more2.hidden = !cursor2;
+      more3.hidden = !cursor2;
       none2.hidden = stories.size > 0;
       none2.textContent = !filter.query ? "No entries yet. What you approve appears here, step by step." : cursor2 ? "No match among the newest entries. Older ones may match." : "No entry matches.";
       if (filter.query) say(stories.size ? `${stories.size} found.` : none2.textContent);
@@ -1868,7 +1868,7 @@ async function all(place, signal) {
     cursor2 = "";
     stories.clear();
     list2.replaceChildren();
-    more2.hidden = none2.hidden = true;
+    more3.hidden = none2.hidden = true;
     return older2(searches2);
   };
   await begin4();
@@ -2397,16 +2397,16 @@ function current(threadId) {
   open = threadId;
   render();
 }
-async function load2(more2 = false) {
+async function load2(more3 = false) {
   const whose2 = user3;
   try {
-    const page3 = await call("GET", `/api/agent/threads?limit=30${more2 ? `&cursor=${encodeURIComponent(cursor)}` : ""}`);
+    const page3 = await call("GET", `/api/agent/threads?limit=30${more3 ? `&cursor=${encodeURIComponent(cursor)}` : ""}`);
     if (whose2 !== user3) return;
-    all2 = more2 ? [...all2, ...page3.threads] : page3.threads;
+    all2 = more3 ? [...all2, ...page3.threads] : page3.threads;
     cursor = page3.nextCursor ?? "";
     trouble(byId("threads-error"));
   } catch (err) {
-    if (whose2 === user3) trouble(byId("threads-error"), err, () => load2(more2));
+    if (whose2 === user3) trouble(byId("threads-error"), err, () => load2(more3));
   }
   render();
   for (const f of watchers2) f(all2);
@@ -2655,9 +2655,9 @@ function chips(id3, name, value, label2) {
   const take2 = () => {
     const typed = addresses(box.value);
     box.value = "";
-    const more2 = [...new Set(typed)].filter((a) => !all3.includes(a));
-    all3 = [...all3, ...more2];
-    draw(more2);
+    const more3 = [...new Set(typed)].filter((a) => !all3.includes(a));
+    all3 = [...all3, ...more3];
+    draw(more3);
     if (typed.length) changed5();
   };
   box.addEventListener("keydown", (e) => {
@@ -2753,10 +2753,10 @@ function field(id3, name, value, label2, of) {
   return other(id3, name, value);
 }
 var isRecord = (v) => typeof v === "object" && v !== null && !Array.isArray(v);
-var input = (id3, type, value, more2 = {}) => {
+var input = (id3, type, value, more3 = {}) => {
   const box = (
     /** @type {HTMLInputElement} */
-    el("input", { id: id3, type, autocomplete: "off", ...more2 })
+    el("input", { id: id3, type, autocomplete: "off", ...more3 })
   );
   box.value = value;
   return box;
@@ -3371,8 +3371,8 @@ var PlanParts = class {
   }
   #allowed() {
     const all3 = this.#fields.filter((f) => this.#granted(f)).map((f) => f.value.replace(/^May /, "").replace(/\.( (Its|Their) text is written later\.)?$/, ""));
-    const more2 = all3.length > 2 ? `; and ${all3.length - 2} more` : "";
-    return all3.length ? `it may ${all3.slice(0, 2).join("; ")}${more2}` : "it asks before each effect";
+    const more3 = all3.length > 2 ? `; and ${all3.length - 2} more` : "";
+    return all3.length ? `it may ${all3.slice(0, 2).join("; ")}${more3}` : "it asks before each effect";
   }
   #granted(f) {
     const grant = this.#grant(f);
@@ -5421,10 +5421,10 @@ async function inbox(main, signal) {
     { class: "empty-view", hidden: true },
     "Nothing is waiting. Anything with an effect outside appears here before it happens."
   );
-  const more2 = button("Show older", () => older(), "small", { hidden: true });
+  const more3 = button("Show older", () => older(), "small", { hidden: true });
   const kept = el("div", { class: "stack" });
   const offers = deployed("allowlist") ? [offer(error), offer2(error)] : [];
-  main.replaceChildren(heading("Waiting for you"), error, holds2, kept, list2, none2, more2, ...offers);
+  main.replaceChildren(heading("Waiting for you"), error, holds2, kept, list2, none2, more3, ...offers);
   const cards2 = /* @__PURE__ */ new Map();
   const approvals = /* @__PURE__ */ new Map();
   const rows = /* @__PURE__ */ new Map();
@@ -5470,15 +5470,15 @@ async function inbox(main, signal) {
     )));
     arrange(kept, known6.error ? cardless(main, kept) : []);
     none2.hidden = !known6.loaded || shown4.length > 0 || held.length > 0;
-    more2.hidden = !known6.more;
+    more3.hidden = !known6.more;
   }, signal);
   await changed();
 }
 var cardless = (main, kept) => own().filter((id3) => !main.querySelector(`[data-approval="${id3}"]`)).map((id3) => kept.querySelector(`[data-unsent="${id3}"]`) ?? unsentRow(id3));
 var deciding = (list2, a) => Boolean(list2.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
-function part(row5, a, { approvals, more: more2 }) {
+function part(row5, a, { approvals, more: more3 }) {
   if (!row5?.isConnected || row5.matches(":has(> .lapsed), :has([aria-busy])")) return;
-  const later3 = more2 && Date.parse(a.requestedAt) < Date.parse(approvals.at(-1)?.requestedAt);
+  const later3 = more3 && Date.parse(a.requestedAt) < Date.parse(approvals.at(-1)?.requestedAt);
   row5.classList.toggle("used", later3 && (row5.contains(document.activeElement) || typedInto(a).length > 0));
   const words3 = later3 || unsent(a.approvalId) ? void 0 : leftWords(a);
   if (words3) row5.replaceChildren(el(
@@ -5752,19 +5752,27 @@ var part2 = String.raw`(?:morning|afternoon|evening|night)`;
 var limits = String.raw`\b(?:by|until|till|before|no later than|due(?:\s+(?:by|on|at))?|deadline(?:\s+is)?:?)\s+` + String.raw`(?:at\s+)?(?:the\s+)?`;
 var known5 = new RegExp(`${limits}(?:((?:end of (?:the |this )?day|eod)\\b)|(${day5})(?:\\s+(?:at\\s+)?(${clock4}|${part2}))?(?![\\w-])|(?:this\\s+)?(${part2})\\b|(${clock4})(?:\\s+(?:on\\s+)?(${day5})(?![\\w-]))?(?!\\d))`, "i");
 var span = new RegExp(String.raw`\b(?:with)?in\s+(?:the next\s+)?(\d{1,3}|an?|half an|${numbers.join("|")})\s+` + String.raw`(min(?:ute)?|hour|day|week)s?\b`, "i");
-var today = /\b(?:today|tonight|this (evening|afternoon|morning))(?=\s*(?:[.,;!?]|$))/i;
+var today = /\b(?:today|tonight|this (evening|afternoon|morning))(?=\s*(?:please\b|[.,;!?]|$))/i;
+var more2 = new RegExp(String.raw`^(?:,?\s*(?:at\s+)?${clock4}|\s+(?:at\s+|in\s+)?(?:\d|the morning\b|next\b|week\b)|` + String.raw`\s+or\s)\S*(?:\s+week\b)?`, "i");
 var abroad = /^,?\s*\(?(?:(?:utc|gmt|[ecmp][sd]?t|cest|cet|bst|ist|jst)\b|(?:[a-z]+\s){1,2}?time\b)/i;
-var spans = /\b(?:with)?in\s+(?:an?\s+)?(?:couple of|few|\S+ and a half)\s+(?:min(?:ute)?|hour|day|week)s?\b/i;
-var vague = new RegExp(`${limits}((?:next|this|end of|early|late|soon|day after|half past|quarter (?:to|past)|cob\\b|close of business|(?:month|year)['’]?s? end|\\d{1,2}\\s*(?:o['’]?clock|h\\b|/\\d+)|\\d{1,2}(?=\\s*(?:[.!?]|$))|${month}\\.?\\s+\\d|\\d{1,2}\\.?\\s+(?:of\\s+)?${month}|\\d{1,2}[:.]\\d\\d|\\d{4}-\\d\\d-\\d\\d|\\d{1,2}(?:st|nd|rd|th)|yesterday|january|february|march|april|may \\d|june|july|august|september|october|november|december|christmas|easter|lunch|the weekend)\\b[^.,;!?\\n]{0,30})`, "i");
+var spans = new RegExp(
+  String.raw`\b(?:within the|(?:with)?in\s+(?:an?\s+)?(?:couple of|few|\S+ and a half|` + String.raw`\d+[.,]\d+))\s+(?:min(?:ute)?|hour|day|week)s?\b|\b(?:with)?in\s+(?:a fortnight|\d+\s*(?:h|hrs?|d))\b`,
+  "i"
+);
+var vague = new RegExp(`${limits}((?:next|this|end of|early|late|soon|day after|half past|quarter (?:to|past)|cob\\b|close of business|(?:month|year)['’]?s? end|\\d{1,2}\\s*(?:o['’]?clock|h\\b|/\\d+)|\\d{1,2}(?=\\s*(?:[.!?]|$))|${month}\\.?\\s+\\d|\\d{1,2}\\.?\\s+(?:of\\s+)?${month}|\\d{1,2}\\s+${day5}|q[1-4]|tom+or+ow|\\d{1,2}[:.]\\d\\d|\\d{4}-\\d\\d-\\d\\d(?:T[\\d:]+)?|\\d{1,2}(?:st|nd|rd|th)|yesterday|january|february|march|april|may \\d|june|july|august|september|october|november|december|christmas|easter|lunch|the weekend)\\b[^.,;!?\\n]{0,30})`, "i");
 function deadline(words3, now2) {
   const within = span.exec(words3);
   if (within) return { said: within[0], at: after3(within, now2) };
   const found3 = known5.exec(words3);
   const zone3 = found3 && abroad.exec(words3.slice(found3.index + found3[0].length));
   if (zone3) return { said: found3[0] + zone3[0] };
-  const at2 = found3 && moment4(found3, now2);
+  const [before, behind] = found3 ? [words3.slice(0, found3.index), words3.slice(found3.index + found3[0].length)] : ["", ""];
+  const changed5 = more2.exec(behind);
+  if (changed5) return { said: found3[0] + changed5[0] };
+  if (/(?:\bnot|n['’]t|\bnever)\b[^.,;!?]*$/i.test(before)) return { said: found3[0] };
+  const at2 = found3 && !/^['’]s\b/i.test(behind) && moment4(found3, now2);
   if (at2) return at2 > now2 ? { said: found3[0], at: at2 } : { said: found3[0] };
-  const soon3 = today.exec(words3);
+  const soon3 = !vague.test(words3) && today.exec(words3);
   const end2 = soon3 && moment4(["", "", "today", soon3[1] ?? "night"], now2);
   if (end2) return end2 > now2 ? { said: soon3[0], at: end2 } : { said: soon3[0] };
   const unclear = vague.exec(words3) ?? spans.exec(words3);
@@ -5775,11 +5783,12 @@ function after3([, count3, unit], now2) {
   const n = word === "half an" ? 0.5 : /^an?$/.test(word) ? 1 : Number(word) || numbers.indexOf(word);
   return new Date(now2.getTime() + n * units[unit.toLowerCase()] * 6e4);
 }
-function moment4([, , onDay, at2, ofToday, time, ofDay], now2) {
+function moment4([all3, , onDay, at2, ofToday, time, ofDay], now2) {
   const said3 = (onDay ?? ofDay ?? "today").toLowerCase();
   const [hour, minute] = hours((at2 ?? ofToday ?? time ?? "night").toLowerCase());
   const date = dateOf(said3, now2);
   if (!date || !(hour <= 24) || minute > 59) return void 0;
+  if (onDay && !at2 && /^before/i.test(all3)) date.setDate(date.getDate() - 1);
   date.setHours(hour, minute - (hour === 24 ? 1 : 0), 0, 0);
   if (date <= now2 && time && !ofDay) date.setDate(date.getDate() + 1);
   return date;
@@ -6974,17 +6983,17 @@ var TerminalChat = class {
 var kinds2 = { generated: "A new key, generated here", privateKey: "My private key", password: "A password" };
 var lines2 = (text2) => text2.split("\n").map((s) => s.trim()).filter(Boolean);
 function connect2(added) {
-  const input2 = (id3, label2, more2 = {}) => {
+  const input2 = (id3, label2, more3 = {}) => {
     const box = (
       /** @type {HTMLInputElement} */
-      el("input", { id: `host-${id3}`, type: "text", autocomplete: "off", spellcheck: "false", ...more2 })
+      el("input", { id: `host-${id3}`, type: "text", autocomplete: "off", spellcheck: "false", ...more3 })
     );
     return { box, node: el("div", {}, el("label", { for: box.id }, label2), box) };
   };
-  const area = (id3, label2, more2 = {}) => {
+  const area = (id3, label2, more3 = {}) => {
     const box = (
       /** @type {HTMLTextAreaElement} */
-      el("textarea", { id: `host-${id3}`, rows: 4, class: "code", autocomplete: "off", spellcheck: "false", ...more2 })
+      el("textarea", { id: `host-${id3}`, rows: 4, class: "code", autocomplete: "off", spellcheck: "false", ...more3 })
     );
     return { box, node: el("div", {}, el("label", { for: box.id }, label2), box) };
   };
