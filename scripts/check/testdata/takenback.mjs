@@ -57,6 +57,27 @@ await run({
     await accessible(page, 'a record of what is gone');
   },
 
+  'the details in another tab offer no deletion after it': async () => {
+    const [page, other] = [await visit(), await visit()];
+    for (const p of [page, other]) await signIn(p, 'vera');
+    await ask(page, 'schedule lunch with ana@example.com tomorrow at noon');
+    await lain(page);
+    await press(cards(page).getByRole('button', { name: 'Approve once' }));
+    await ended(page);
+    const details = await page.getByRole('link', { name: 'Details' }).last().getAttribute('href');
+    await other.evaluate((to) => void (location.hash = to), details);
+    const offered = other.getByRole('button', { name: 'Delete the event' });
+    await offered.waitFor();
+    await page.locator('.opened summary').last().click();
+    await page.getByRole('button', { name: 'Delete the event' }).click();
+    await lain(page);
+    await press(cards(page).getByRole('button', { name: 'Approve once' }));
+    await page.locator('.action').getByText(/^Done/).nth(1).waitFor();
+    await other.evaluate(() => dispatchEvent(new Event('focus')));
+    await settled('it is offered no more', async () => (await offered.count()) === 0);
+    for (const p of [page, other]) await p.context().close();
+  },
+
   'a card goes when its user takes it back in the chat, here and in the inbox of another device': async (page) => {
     await newThread(page);
     await ask(page, 'email max@example.org that supper is ready');

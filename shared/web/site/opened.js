@@ -129,7 +129,7 @@ export function opened(runId, actionId, words = 'Exact details') {
 // page, the provider is asked too, because the user may have undone it there.
 function refresh(ask) {
   if (document.hidden) return;
-  for (const open of document.querySelectorAll('details.opened[open]')) {
+  for (const open of document.querySelectorAll('details.opened[open], .records')) {
     open.dispatchEvent(new CustomEvent('refresh', { detail: ask }));
   }
 }

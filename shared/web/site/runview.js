@@ -28,8 +28,9 @@ export async function runView(main, runId, signal) {
   signal.addEventListener('abort', () => shown?.stop());
   let last = 0;
   // check asks the provider whether actions can still be undone.
-  const check = () => call('GET', `/api/agent/runs/${encodeURIComponent(runId)}?check=true`)
+  const check = (ask = true) => call('GET', `/api/agent/runs/${encodeURIComponent(runId)}${ask ? '?check=true' : ''}`)
     .then((run) => state(run, true), (err) => trouble(error, err));
+  done.addEventListener('refresh', (e) => done.firstChild && check(/** @type {CustomEvent} */ (e).detail));
   const state = (run, checked = false) => {
     facts.replaceChildren(...describe(run, (err) => trouble(error, err)));
     const told = records(run);

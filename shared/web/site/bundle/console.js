@@ -1643,7 +1643,7 @@ function opened(runId, actionId, words3 = "Exact details") {
 }
 function refresh(ask3) {
   if (document.hidden) return;
-  for (const open3 of document.querySelectorAll("details.opened[open]")) {
+  for (const open3 of document.querySelectorAll("details.opened[open], .records")) {
     open3.dispatchEvent(new CustomEvent("refresh", { detail: ask3 }));
   }
 }
@@ -6453,7 +6453,11 @@ async function runView(main, runId, signal) {
   let shown4;
   signal.addEventListener("abort", () => shown4?.stop());
   let last = 0;
-  const check = () => call("GET", `/api/agent/runs/${encodeURIComponent(runId)}?check=true`).then((run) => state2(run, true), (err) => trouble(error, err));
+  const check = (ask3 = true) => call("GET", `/api/agent/runs/${encodeURIComponent(runId)}${ask3 ? "?check=true" : ""}`).then((run) => state2(run, true), (err) => trouble(error, err));
+  done.addEventListener("refresh", (e) => done.firstChild && check(
+    /** @type {CustomEvent} */
+    e.detail
+  ));
   const state2 = (run, checked = false) => {
     facts2.replaceChildren(...describe(run, (err) => trouble(error, err)));
     const told4 = records(run);
