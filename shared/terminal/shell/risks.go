@@ -341,9 +341,7 @@ func given(p program, args []string, word string) bool {
 		case strings.HasPrefix(a, "--") && strings.HasPrefix(word, "--") &&
 			(name == word || len(name) >= shortest && strings.HasPrefix(word, name) && !p.names[name[2:]]):
 			return true
-		case len(word) > 1 && word[0] == '*' && !strings.HasPrefix(a, "-") && strings.HasSuffix(a, word[1:]):
-			return true
-		case strings.HasSuffix(word, "*") && len(word) > 1 && strings.HasPrefix(a, strings.TrimSuffix(word, "*")):
+		case starred(word, a):
 			return true
 		case len(word) == 2 && word[0] == '-' && word[1] != '-' && !p.names[a] &&
 			(cluster(a) && strings.Contains(a, word[1:]) || strings.Contains(p.flags(a), word[1:])):
@@ -351,6 +349,15 @@ func given(p program, args []string, word string) bool {
 		}
 	}
 	return false
+}
+
+// starred reports whether a word with a star at one of its ends matches an argument. A star at the begin matches no
+// option.
+func starred(word, a string) bool {
+	end, begins := strings.CutPrefix(word, "*")
+	begin, ends := strings.CutSuffix(word, "*")
+	return len(word) > 1 && (begins && !strings.HasPrefix(a, "-") && strings.HasSuffix(a, end) ||
+		ends && strings.HasPrefix(a, begin))
 }
 
 // flags returns the letters of an argument that are flags of the program: the last one may have a value behind it.

@@ -17,8 +17,8 @@ var verbs = words(`del rm rmi rb rmtree rmdir drop wipe erase prune flush flusha
 	delpvid delnode delprinc delpol delkey delhost delpeer cleanup unset unlink decommission hdel xdel getdel srem lrem
 	lpop rpop spop ltrim xtrim`)
 
-// tidying are words that mean the same as verbs only in a command of their own: not in a text, and not as the name of
-// a program.
+// tidying are words that mean the same as verbs only at the beginning or the end of a word: not in a text, and not as the name
+// of a program.
 var tidying = words(`clean clear gc disconnect unban unbanip leave logout signout unmount umount eject purify
 	deintegrate uninit revert`)
 
@@ -39,7 +39,7 @@ func destroys(word string) bool {
 var talking = sync.OnceValue(func() map[string]bool {
 	return words(`reset tput tldr cheat man apropos whatis info help rg ag ack ugrep ug sift bat batcat
 		yq gron fd fdfind zgrep bzgrep xzgrep eza exa lsd delta tokei cloc scc pytest jest vitest mocha rspec
-		phpunit ctest tox duperemove`)
+		phpunit ctest tox duperemove sed`)
 })
 
 // reading are verbs that are followed only by a name to search for.
@@ -50,21 +50,29 @@ const reading = "search find list get describe show view explain help can-i plan
 func hasVerb(word string) bool {
 	name, value, _ := strings.Cut(word, "=")
 	if strings.HasPrefix(word, "-") {
-		return name != "--rm" && !strings.HasPrefix(name, "--no-") && verb(name, tidies)
+		return name != "--rm" && !strings.HasPrefix(name, "--no-") && wordNamesVerb(name)
 	}
 	if strings.Contains(word, " ") { // a script or a statement
-		return verb(word, destroys)
+		return verb(word)
 	}
-	return value == "" && !strings.Contains(word, "/") && verb(fileEnding.ReplaceAllString(word, ""), tidies)
+	return value == "" && !strings.Contains(word, "/") && !dataFile(word) && wordNamesVerb(word)
 }
 
-// tidies reports whether a word, in lower-case letters, deletes or ends something in a command of its own.
-func tidies(word string) bool { return destroys(word) || tidying[word] }
+// wordNamesVerb reports whether a word of a command names a verb, or begins or ends with a word that tidies up.
+func wordNamesVerb(word string) bool {
+	parts := partsOf(word)
+	return verb(word) || len(parts) > 0 && (tidying[parts[0]] || tidying[parts[len(parts)-1]])
+}
 
-var fileEnding = lazyregexp.New(`\.rb$`)
+// dataFile reports whether a word is the name of a file with data, and not of a script.
+var dataFile = lazyregexp.New(`\.(?:txt|log|json|csv|tsv|ya?ml|toml|xml|html?|md|pdf|conf|cfg|ini|tar|t?gz|bz2|xz|zip|` +
+	`zst|iso|img|qcow2|deb|rpm|pem|key|crt|cer|png|jpe?g|svg|rb)$`).MatchString
 
 // verb reports whether one of the words in a name or a text is a verb.
-func verb(text string, isVerb func(word string) bool) bool {
+func verb(text string) bool { return slices.ContainsFunc(partsOf(text), destroys) }
+
+// partsOf returns the words in a name or a text, in lower-case letters.
+func partsOf(text string) []string {
 	var b strings.Builder
 	var last rune
 	for _, r := range text {
@@ -74,12 +82,7 @@ func verb(text string, isVerb func(word string) bool) bool {
 		b.WriteRune(unicode.ToLower(r))
 		last = r
 	}
-	for part := range strings.FieldsFuncSeq(b.String(), func(r rune) bool { return !unicode.IsLetter(r) }) {
-		if isVerb(part) {
-			return true
-		}
-	}
-	return false
+	return strings.FieldsFunc(b.String(), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
 // namesVerb reports whether one of the words is a verb that deletes or ends something, and no word before it is a verb
@@ -136,18 +139,19 @@ func withoutNames(name string, args []string) []string {
 // firstWords is the number of words of an unknown program's command that are searched for a verb.
 const firstWords = 6
 
-// removes reports whether the name or one of the first words of an unknown program means deletion.
+// removes reports whether the name or one of the first words of a program means deletion. It looks at unknown programs,
+// and at those of which the table only knows uses that destroy something.
 func removes(name string, args []string) bool {
 	_, known := programs()[name]
 	if known || builtins[name] || talking()[name] || onlyLooks(name, args) ||
-		slices.ContainsFunc(risksOf()[name], func(r risk) bool { return len(r.with) == 0 }) {
+		slices.ContainsFunc(risksOf()[name], func(r risk) bool { return len(r.with) == 0 || r.class != Destructive }) {
 		return false
 	}
 	if i := firstOption(name, args); i >= 0 && args[i] == "--dry-run" {
 		return false
 	}
 	args = withoutNames(name, args)
-	return namesVerb(args[:min(len(args), firstWords)]) || verb(name, destroys)
+	return namesVerb(args[:min(len(args), firstWords)]) || verb(name)
 }
 
 // harmlessText lists options with which destructive programs only read or plan, in the form of options.txt.
