@@ -17,8 +17,8 @@ var verbs = words(`del rm rmi rb rmtree rmdir drop wipe erase prune flush flusha
 	delpvid delnode delprinc delpol delkey delhost delpeer cleanup unset unlink decommission hdel xdel getdel srem lrem
 	lpop rpop spop ltrim xtrim`)
 
-// tidying are words that mean the same as verbs only at the beginning or the end of a word: not in a text, and not as the name
-// of a program.
+// tidying are words that mean the same as verbs only at the beginning or the end of a word: not in a text, and not as
+// the name of a program.
 var tidying = words(`clean clear gc disconnect unban unbanip leave logout signout unmount umount eject purify
 	deintegrate uninit revert`)
 
@@ -140,7 +140,7 @@ func withoutNames(name string, args []string) []string {
 const firstWords = 6
 
 // removes reports whether the name or one of the first words of a program means deletion. It looks at unknown programs,
-// and at those of which the table only knows uses that destroy something.
+// and at those whose known uses all destroy something.
 func removes(name string, args []string) bool {
 	_, known := programs()[name]
 	if known || builtins[name] || talking()[name] || onlyLooks(name, args) ||
