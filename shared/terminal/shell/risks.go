@@ -108,7 +108,7 @@ destructive removes: goose | down*, reset, VERB
 destructive removes: dpkg | -r, -P, --remove, --purge
 destructive removes: rpm | -e, --erase
 destructive removes: pacman | -R*, --remove
-destructive removes: docker podman nerdctl docker-compose podman-compose crictl ctr | rm, rmi, prune, kill, down, leave, reset, delete
+destructive removes: docker podman nerdctl docker-compose podman-compose crictl ctr | rm, rmi, prune, kill, down, leave, reset, delete, trust revoke, signer remove
 destructive removes: kubectl oc helm terraform tofu k3s | delete*, drain, uninstall, destroy, apply, replace, undo, taint, untaint, rollback, force-unlock, rm, --replicas=0, repo remove, label *-, annotate *-, set *-
 destructive removes: nomad vault packer | disable, drain, seal, VERB
 destructive removes: dropdb dropuser
