@@ -151,6 +151,43 @@ func TestUIApprovalAfterMessage(t *testing.T) {
 	}
 }
 
+// TestUIContradictingAnswers sends older messages with two answers to one approval. A rejection counts, whichever came
+// first. An answer with both in one object counts as neither.
+func TestUIContradictingAnswers(t *testing.T) {
+	yes, no := `"approved":true`, `"approved":false`
+	for name, c := range map[string]struct {
+		messages [][]string // the answers of each
+		waits    int
+	}{
+		"yes, then no":    {[][]string{{yes}, {no}}, 0},
+		"no, then yes":    {[][]string{{no}, {yes}}, 0},
+		"in one message":  {[][]string{{no, yes}}, 0},
+		"in one object":   {[][]string{{no + "," + yes}}, 1},
+		"under two names": {[][]string{{no + `,"Approved":true`}}, 0},
+	} {
+		w := newEnv(t)
+		w.asks("x")
+		w.model.Then(script.Turn{Text: "Hello."}, script.Turn{Text: "Hello."})
+		id := asked(t, w.send("POST", uiPath, "ana", says("c", "m1", "mail bob")))[0]
+		messages := ""
+		for _, answers := range c.messages {
+			parts := []string{`{"type":"step-start"}`}
+			for _, a := range answers {
+				parts = append(parts, fmt.Sprintf(`{"type":"dynamic-tool","state":"approval-responded","approval":{"id":%q,%s}}`,
+					id, a))
+			}
+			messages += `{"id":"a","role":"assistant","parts":[` + strings.Join(parts, ",") + `]},`
+		}
+		chunks(t, w.send("POST", uiPath, "ana", `{"id":"c","messages":[`+messages+
+			`{"id":"m2","role":"user","parts":[{"type":"text","text":"and hello"}]}]}`))
+		w.push()
+		p := w.send("GET", "/api/agent/approvals/pending", "ana", "")
+		if waits := strings.Count(string(p.body), `"approvalId"`); waits != c.waits || len(w.sent) > 0 {
+			t.Errorf("%s: %d cards wait, want %d; sent: %v", name, waits, c.waits, w.sent)
+		}
+	}
+}
+
 // TestUIHistoriesUnreadable sends histories with messages that a strict parser rejects. The newest words count; half an
 // emoji in them becomes U+FFFD.
 func TestUIHistoriesUnreadable(t *testing.T) {

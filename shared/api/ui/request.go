@@ -1,8 +1,10 @@
 package ui
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
@@ -73,7 +75,7 @@ func (r Request) Newest() (n Newest, err error) {
 		return n, fault.Invalid("messages", "a message of the user is required")
 	}
 	field := fmt.Sprintf("messages/%d", at)
-	newest, err := readMessage(r.Messages[at])
+	newest, err := readMessage(r.Messages[at], true)
 	if err != nil {
 		return n, fault.Within(field, err)
 	}
@@ -89,9 +91,9 @@ func (r Request) Newest() (n Newest, err error) {
 	return n, err
 }
 
-// readMessage decodes the fields of a message that count. The rest of it, such as the output of a tool or a part of
-// data, may be anything.
-func readMessage(raw json.RawMessage) (m message, err error) {
+// readMessage decodes the fields of a message that count: its answers to approvals, and if words is set, its words and
+// files. The rest of it, such as the output of a tool or a part of data, may be anything.
+func readMessage(raw json.RawMessage, words bool) (m message, err error) {
 	raw = strictjson.Pick(strictjson.Mend(raw), "id", "role", "parts", "content", "experimental_attachments")
 	rest, parts, err := strictjson.Split(raw, "parts")
 	if err == nil {
@@ -103,7 +105,8 @@ func readMessage(raw json.RawMessage) (m message, err error) {
 	m.Parts = make([]part, len(parts))
 	for i, raw := range parts {
 		var kind struct{ Type, State string }
-		if json.Unmarshal(raw, &kind) == nil && kind.Type != "text" && kind.Type != "file" && kind.State != answered {
+		if json.Unmarshal(raw, &kind) == nil && kind.State != answered &&
+			!(words && (kind.Type == "text" || kind.Type == "file")) {
 			continue
 		}
 		used := strictjson.Pick(raw, "type", "text", "filename", "url", "data", "state", "approval")
@@ -165,25 +168,36 @@ const answered = "approval-responded"
 // maxEarlier limits how many answers Earlier returns. By default a user has at most 20 open approvals.
 const maxEarlier = 20
 
-// Earlier returns the answers in the messages before the newest one, newest first, one for each approval. The client
-// also keeps answers there that were recorded long ago. An unreadable message is skipped.
+// Earlier returns the answers in the messages before the newest one, newest first, one for each approval: a rejection,
+// if there are both. The client also keeps answers there that were recorded long ago. An unreadable message is skipped.
 func (r Request) Earlier() (answers []Answer) {
-	known := map[string]bool{}
 	for at := stream.Newest(r.Messages) - 1; at >= 0; at-- {
-		var m message
-		if json.Unmarshal(r.Messages[at], &m) != nil || m.Role != "assistant" {
+		if !bytes.Contains(r.Messages[at], []byte(answered)) {
+			continue
+		}
+		m, err := readMessage(r.Messages[at], false)
+		if err != nil || m.Role != "assistant" {
 			continue
 		}
 		for i, p := range m.Parts {
 			a, ok := p.answer(fmt.Sprintf("messages/%d/parts/%d/approval", at, i))
-			if !ok || a.ApprovalID == "" || known[a.ApprovalID] {
+			if !ok || a.ApprovalID == "" {
 				continue
 			}
-			known[a.ApprovalID] = true
-			if answers = append(answers, a); len(answers) == maxEarlier {
-				return answers
-			}
+			answers = with(answers, a)
 		}
+	}
+	return answers[:min(len(answers), maxEarlier)]
+}
+
+// with adds an answer. Of two answers to one approval, a rejection counts.
+func with(answers []Answer, a Answer) []Answer {
+	known := slices.IndexFunc(answers, func(b Answer) bool { return b.ApprovalID == a.ApprovalID })
+	if known < 0 {
+		return append(answers, a)
+	}
+	if !a.Approved {
+		answers[known] = a
 	}
 	return answers
 }
@@ -214,7 +228,7 @@ func (m message) answers(field string) (answers []Answer, err error) {
 		if len(answers) > 0 && !sameRun(answers[0], a) {
 			return nil, fault.Invalid(a.Field+"/id", "all answers in one message must be for the same run")
 		}
-		answers = append(answers, a)
+		answers = with(answers, a)
 	}
 	if len(answers) == 0 {
 		return nil, fault.Invalid(field, "the newest message is the assistant's, and has no answer to an approval")

@@ -39,6 +39,8 @@ func TestNewest(t *testing.T) {
 			want: "[" + runID + "-1 h true]"},
 		"a no and a yes": {messages: asked(answer(runID+"-1~h", "false"), answer(runID+"-2~k", "true")),
 			want: "[" + runID + "-1 h false " + runID + "-2 k true]"},
+		"a yes and a no to one card": {messages: asked(answer(runID+"-1~h", "true"), answer(runID+"-1~h", "false"),
+			answer(runID+"-1~h", "true")), want: "[" + runID + "-1 h false]"},
 		"an answer that was not given": {messages: asked(answer(runID+"-1~h", "true"),
 			`{"type":"dynamic-tool","state":"approval-requested","approval":{"id":"`+runID+`-2~k"}}`),
 			want: "[" + runID + "-1 h true]"},
