@@ -1,7 +1,7 @@
 // Decides on many cards, and takes decisions back. Run by TestDecided.
 
-import { accessible, ask, cards, caughtUp, expect, hold, inSight, lain, newThread, press, run, settled, signIn, view }
-  from './driver.mjs';
+import { accessible, ask, cards, caughtUp, expect, hold, inbox, inSight, lain, newThread, press, run, settled, signIn,
+  view } from './driver.mjs';
 import { uncovered } from './looks/covered.mjs';
 
 const { BASE_URL } = process.env;
@@ -143,6 +143,27 @@ await run({
     await press(cards(page).getByRole('button', { name: 'Reject' })); // the comment goes with it
     await page.locator('.action').getByText('Rejected, nothing was done').waitFor();
     await view(page, 'Inbox');
+  },
+
+  'so are words in the conversation that were not sent': async (page) => {
+    await newThread(page);
+    await ask(page, 'email ute@example.com that the demo is at ten');
+    await cards(page).waitFor();
+    await page.getByLabel('Your request').fill('Not before Tuesday');
+    await lain(page);
+    await press(cards(page).getByRole('button', { name: 'Approve once' }));
+    await page.getByText('You wrote “Not before Tuesday”.').waitFor();
+    await page.getByRole('button', { name: 'Go back' }).click();
+    await inbox(page); // where the conversation's words are not shown
+    const card = cards(page).filter({ hasText: 'ute@example.com' });
+    await card.waitFor();
+    await lain(page);
+    await press(card.getByRole('button', { name: 'Approve once' }));
+    await page.getByText('You wrote “Not before Tuesday”.').waitFor();
+    await page.getByRole('button', { name: 'Go back' }).click();
+    await lain(page);
+    await press(card.getByRole('button', { name: 'Reject' })); // which asks nothing: the words stay where they are
+    await settled('it is rejected', async () => (await card.count()) === 0);
   },
 
   'a conversation in the list keeps the focus when the list is loaded again': async (page) => {

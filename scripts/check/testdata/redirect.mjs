@@ -51,6 +51,7 @@ await run({
       sessionStorage.setItem('countersign.user', JSON.stringify({ ...user, token: 'run.out.x' }));
     });
     await press(cards(page).first().getByRole('button', { name: 'Approve once' }));
+    await page.getByRole('button', { name: 'Confirm as shown' }).click(); // without the words
     await page.getByText('Your sign-in has expired').waitFor();
     await shot(page, 'run-out');
     await accessible(page, 'a sign-in that has run out');
@@ -60,6 +61,7 @@ await run({
     expect('it is the same place', page.url() === was);
     expect('half typed words are kept', (await page.getByLabel('Your request').inputValue()) === 'half typed');
     await press(cards(page).first().getByRole('button', { name: 'Approve once' }));
+    await page.getByRole('button', { name: 'Confirm as shown' }).click();
     await page.locator('.message.assistant').getByText('was sent').waitFor();
   },
 

@@ -15,7 +15,7 @@ import * as outbox from './outbox.js';
 import { changed } from './pending.js';
 import { PlanParts } from './plancard.js';
 import { inWords, ownClock, warned } from './widget/clock.js';
-import { edits } from './session.js';
+import { drafts, edits } from './session.js';
 import { moved, still } from './still.js';
 import { clocked } from './time.js';
 import { commentBox, commentOn, passOver, version } from './unsent.js';
@@ -166,9 +166,11 @@ export function card(a, done, wait = 0) {
   }
 
   // passed returns the user's words and files that a decision would ignore. A comment is sent to the agent only with a
-  // rejection of its own card, and not with that of an earlier one.
+  // rejection of its own card, and not with that of an earlier one. Words that were typed into the conversation may be
+  // about the card, too.
   const passed = (decision, rejects = []) => [...(decision !== 'refine' ? [plan?.words ?? '', ...filesFor(a)] : []),
-    /^approve|refine/.test(decision) ? comment.typed.words : '', ...rejects.map(commentOn)].filter(Boolean);
+    /^approve|refine/.test(decision) ? comment.typed.words : '', ...rejects.map(commentOn),
+      decision.startsWith('approve') ? String(drafts.get(a.threadId) ?? '').trim() : ''].filter(Boolean);
 
   /** @type {Editor|undefined} */ let editing;
   let leaveEdit = () => {};

@@ -3649,7 +3649,8 @@ function card(a, done, wait = 0) {
   const passed = (decision, rejects = []) => [
     ...decision !== "refine" ? [plan?.words ?? "", ...filesFor(a)] : [],
     /^approve|refine/.test(decision) ? comment.typed.words : "",
-    ...rejects.map(commentOn)
+    ...rejects.map(commentOn),
+    decision.startsWith("approve") ? String(drafts.get(a.threadId) ?? "").trim() : ""
   ].filter(Boolean);
   let editing;
   let leaveEdit = () => {
