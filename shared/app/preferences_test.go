@@ -239,6 +239,33 @@ func TestWorkingHours(t *testing.T) {
 	})
 }
 
+// TestWorkingHoursInvitation checks that the card of an accepted invitation warns, and that of a declined one does not.
+func TestWorkingHoursInvitation(t *testing.T) {
+	w := deploy(t, "AGENTS="+daysAgent(t, calendar.Respond))
+	w.prefers(func(s *preference.Set) {
+		s.WorkingHours = &preference.WorkingHours{Days: []string{"mon"}, From: "09:00", To: "17:00", TimeZone: "UTC"}
+	})
+	if err := w.Google.AddEvent(testkit.Address("ana"), map[string]any{"summary": "Review",
+		"organizer": map[string]any{"email": "boss@example.com"},
+		"start":     map[string]any{"dateTime": "2027-01-05T12:00:00Z"},
+		"end":       map[string]any{"dateTime": "2027-01-05T13:00:00Z"},
+		"attendees": []any{map[string]any{"email": testkit.Address("ana")}}}); err != nil {
+		t.Fatal(err)
+	}
+	for answer, want := range map[string]bool{"accepted": true, "tentative": true, "declined": false} {
+		w.SetModel(testkit.Wants(calendar.Respond, map[string]any{"eventId": w.Google.Events()[0]["id"],
+			"answer": answer}))
+		r := w.askOf("days")
+		card := string(w.call("GET", "/api/agent/approvals/pending", "").Body)
+		if got := strings.Contains(card, "outside of your working hours: Monday, 09:00–17:00 (UTC)"); got != want {
+			t.Errorf("%s: a warning: %v; want %v. The card: %s", answer, got, want, card)
+		}
+		if a, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "reject"); err != nil || a.HTTP != http.StatusOK {
+			t.Fatalf("%s, %v; want a.HTTP %v", a.Body, err, http.StatusOK)
+		}
+	}
+}
+
 // TestSignature sends mails that end with the user's signature, which the card shows, and which is there once.
 func TestSignature(t *testing.T) {
 	signed := func(s *preference.Set) { s.Signature = "Ana Ahlberg\nACME <https://acme.example>" }

@@ -36,6 +36,8 @@ type Def[In, Out any] struct {
 
 	// Refine can tighten the schema that was derived from In (enum, pattern, limits). Optional.
 	Refine func(*jsonschema.Schema)
+	// Was changes the schema to that of an earlier release whose calls mean the same (Spec.Same). Optional.
+	Was func(*jsonschema.Schema)
 	// Normalize checks what a schema cannot express and brings the arguments into their canonical form. Its errors are
 	// *fault.Error and name the field: Validation, or Policy for arguments that are never allowed. Optional.
 	Normalize func(In) (In, error)
@@ -179,6 +181,21 @@ func define[In, Out any](d Def[In, Out]) (*Tool, error) {
 		reads: d.Reads, cleanUp: d.Dispose}
 	if err := t.complete(d.Preview != nil); err != nil {
 		return nil, err
+	}
+	if d.Was == nil {
+		return t, nil
+	}
+	was, err := schemaOf(reflect.TypeFor[In](), func(s *jsonschema.Schema) {
+		if d.Refine != nil {
+			d.Refine(s)
+		}
+		d.Was(s)
+	})
+	if err == nil {
+		t.Same, err = declaredSchema(was.schema)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", d.Name, err)
 	}
 	return t, nil
 }

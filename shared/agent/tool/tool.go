@@ -86,6 +86,9 @@ type Spec struct {
 	// from strangers, no permission that the user gave in advance applies to such a call.
 	Lasting bool
 	Quota   Quota // the part of a service's quota that a call takes
+	// Same is the schema of an earlier release, in which each call means the same as in Schema. It identifies the version
+	// instead, so that calls that wait or run keep their approval. Nil means Schema.
+	Same json.RawMessage
 	// Source names the origin of a tool that strangers define, such as an MCP server. It is empty for the tools of this
 	// program. The description of such a tool can change at any time, so it is part of the version.
 	Source string
@@ -95,12 +98,16 @@ type Spec struct {
 // that was approved under one version does not run under another. A tool without a Source has a short version of 8 hex
 // digits, which does not resist a deliberate collision. The version of a tool with a Source has 32 and does.
 func (s Spec) Version() string {
+	schema := s.Schema
+	if s.Same != nil {
+		schema = s.Same
+	}
 	if s.Source == "" {
-		sum := sha256.Sum256(s.Schema)
+		sum := sha256.Sum256(schema)
 		return hex.EncodeToString(sum[:4])
 	}
 	h := sha256.New()
-	for _, part := range []string{s.Source, s.Description, string(s.Schema)} {
+	for _, part := range []string{s.Source, s.Description, string(schema)} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])

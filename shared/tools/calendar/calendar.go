@@ -10,6 +10,7 @@ package calendar
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -90,6 +91,7 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Place:      c.Place(scopes),
 		Reads:      c.Reads,
 		Refine:     refine,
+		Was:        was,
 		Normalize:  func(a Args) (Args, error) { return normalize(a, o.Now()) },
 		Revise:     revise,
 		Complete: func(_ context.Context, call tool.Call, a Args) (Args, error) {
@@ -109,6 +111,14 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Reconcile:  c.settle,
 		LookUp:     c.lookUp,
 	})
+}
+
+// was changes the schema to that of a release without preferences, in which each event had an end.
+func was(s *jsonschema.Schema) {
+	delete(s.Properties, "lasts")
+	s.PropertyOrder = slices.DeleteFunc(s.PropertyOrder, func(name string) bool { return name == "lasts" })
+	s.Required = []string{"summary", "start", "end"}
+	s.Properties["end"].Description = "When it ends, in the form of start. With allDay: the first day after the event."
 }
 
 // bound returns an event without its title and its other texts: the pinned arguments.

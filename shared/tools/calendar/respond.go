@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -46,6 +47,9 @@ var answers = map[string]string{"needsAction": "No answer yet", "accepted": "Acc
 
 // NewRespond returns the tool that answers invitations.
 func NewRespond(accounts provider.Accounts, o Options) *tool.Tool {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	r := &responder{newClient(accounts, o)}
 	return tool.Define(tool.Def[RespondArgs, Responded]{
 		Name: Respond,
@@ -58,6 +62,12 @@ func NewRespond(accounts provider.Accounts, o Options) *tool.Tool {
 		Refine:     refineRespond,
 		Normalize:  normalizeRespond,
 		Complete:   r.complete,
+		Warn: func(_ context.Context, call tool.Call, a RespondArgs) ([]tool.Warning, error) {
+			if a.Answer == "declined" {
+				return nil, nil
+			}
+			return outsideHours(a.event(), call.Preferences.WorkingHours, o.Now()), nil
+		},
 		Revise: func(before, edited RespondArgs) RespondArgs {
 			if edited.Invitation = before.Invitation; edited.EventID != before.EventID {
 				edited.Invitation = nil

@@ -142,6 +142,7 @@ func composing[Out any](s *sender, o Options) tool.Def[Args, Out] {
 	d := tool.Def[Args, Out]{
 		SideEffect: true,
 		Refine:     func(schema *jsonschema.Schema) { refine(schema, o) },
+		Was:        func(schema *jsonschema.Schema) { drop(schema, "signature") },
 		Normalize:  normalize,
 		Bare:       withoutFacts,
 		Complete:   s.complete,
