@@ -47,7 +47,7 @@ type bounds struct {
 //   - files of a prompt, fallback models, calls that are postponed, and replies to reviews with the logs of jobs, in
 //     functions that move runs: 0.2 MB
 //   - the group names in package paths, which every symbol has: 0.1 MB
-//   - the labels of mails, files over HTTP, types of files by content, and the tools for notes: 0.4 MB
+//   - the labels of e-mails, files over HTTP, types of files by content, and the tools for notes: 0.4 MB
 //   - the way to the package hosts, over HTTP/2, in the function that moves plans: 0.4 MB
 //   - events at the time of a new one, models that a request chooses, thoughts as they arrive, and the place in a
 //     picture: 0.1 MB

@@ -198,7 +198,7 @@ func (l List) checkHomes() error {
 		}
 	}
 	if len(home) > 0 && rest == "" {
-		return errors.New("no function advances the runs of the agents that no function names")
+		return errors.New("no function advances the runs of all other agents: one queue function must name no agents")
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (s *stand) asked(t *testing.T, uid string) (r run) {
 	return r
 }
 
-// waits starts a run of the user that waits for the approval of a mail.
+// waits starts a run of the user that waits for the approval of an e-mail.
 func (s *stand) waits(t *testing.T, uid string) run {
 	t.Helper()
 	s.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", "Lunch", "At noon?")))
@@ -212,7 +212,7 @@ func runs(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "runStream", uid: "cy", body: `{"prompt":"Please."}`})
 }
 
-// takingBack undoes the creation of an event, and has a mail that cannot be undone.
+// takingBack undoes the creation of an event, and has an e-mail that cannot be undone.
 func takingBack(t *testing.T, d *described) {
 	s := d.open(t, nil, "MAX_OPEN_APPROVALS=1")
 	s.SetModel(testkit.Wants("calendar_event_create", testkit.Event("Lunch", time.Now().AddDate(0, 1, 0))))

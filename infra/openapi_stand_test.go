@@ -100,7 +100,7 @@ type stand struct {
 	*described
 	*testkit.Deployment
 	store *faulty.Store
-	shift atomic.Int64 // nanoseconds by which the clock was advanced
+	shift atomic.Int64 // nanoseconds added to the clock
 	agent string       // the token of ada's agent
 }
 

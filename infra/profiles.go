@@ -86,7 +86,8 @@ func (l List) checkProfiles() error {
 			}
 			for _, next := range needs[need] {
 				if next != f.Name && !slices.Contains(f.Needs, next) {
-					return fmt.Errorf("function %q needs %q, and must therefore name its need %q", f.Name, need, next)
+					return fmt.Errorf("function %q needs %q, so it must also name %q, which that one needs", f.Name,
+						need, next)
 				}
 			}
 		}

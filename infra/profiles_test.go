@@ -76,7 +76,7 @@ func TestProfilesRefuse(t *testing.T) {
 		{`"core": [`, `"core": ["moon", `, `profile "core" names "moon"`},
 		{`"core": [`, `"run": [`, `profile "run" has the name of a function`},
 		{`"needs": ["plans"]`, `"needs": ["moon"]`, `function "resume-plan" needs "moon"`},
-		{`"needs": ["plans"]`, `"needs": ["mcp"]`, `function "resume-plan" needs "mcp", and must therefore name its need "web"`},
+		{`"needs": ["plans"]`, `"needs": ["mcp"]`, `function "resume-plan" needs "mcp", so it must also name "web", which that one needs`},
 	} {
 		if !strings.Contains(whole, c.from) {
 			t.Fatalf("functions.json has no %s", c.from)

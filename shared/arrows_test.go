@@ -51,7 +51,7 @@ func callsBetweenFiles(t *testing.T, dir string) (calls map[string]map[string]ma
 		files = append(files, f)
 	}
 	info := types.Info{Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}
-	// what is imported does not matter here, so it is left unknown
+	// the imports do not matter here, so they are left unknown
 	conf := types.Config{Importer: noImports{}, Error: func(error) {}}
 	pkg, _ := conf.Check(dir, fset, files, &info)
 	fileOf := func(p token.Pos) string { return filepath.Base(fset.Position(p).Filename) }

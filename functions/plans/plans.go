@@ -1,5 +1,5 @@
 // Package plans is the function that starts planner sessions and records what users decide about plans:
-// /api/agent/plans. It moves no session.
+// /api/agent/plans. It advances no session.
 package plans
 
 import (

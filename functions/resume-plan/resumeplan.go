@@ -1,4 +1,4 @@
-// Package resumeplan is the function that moves planner sessions. It has a push subscription of its own.
+// Package resumeplan is the function that advances planner sessions. It has a push subscription of its own.
 package resumeplan
 
 import (

@@ -1,5 +1,5 @@
 // Package cost calculates the cost of runs at three sizes: the usage of each kind of run (counts.json, which a test of
-// shared/app counts and checks) times list prices. It also reports which quota is exceeded first. README.md is its
+// shared/app counts and checks) times list prices. It also reports the quota that is exceeded first. README.md is its
 // output, and a test compares the two.
 package cost
 
@@ -21,7 +21,7 @@ import (
 var countsJSON []byte
 
 const (
-	mail  = "a mail that waits for its user"
+	mail  = "an e-mail that waits for its user"
 	words = "words"
 )
 
@@ -295,7 +295,7 @@ func writeMonths(b *strings.Builder, kinds []counts, functions map[string]infra.
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString("\nThe cost of mails by item:\n\n| | " + columns() + " |\n| --- | --- | --- | --- |\n")
+	b.WriteString("\nThe cost of e-mails by item:\n\n| | " + columns() + " |\n| --- | --- | --- | --- |\n")
 	c := kinds[slices.IndexFunc(kinds, func(c counts) bool { return c.Kind == mail })]
 	for i, s := range month(only(c), functions, 0) {
 		fmt.Fprintf(b, "| %s |", s.what)
@@ -353,7 +353,7 @@ refused with 429 and ` + "`Retry-After`" + `. No work is lost.
 	}
 }
 
-// grouped returns a number with two digits that count, or as a whole, with commas between thousands.
+// grouped returns a small number with two significant digits, or a whole number with commas between thousands.
 func grouped(f float64) string {
 	if f < 100 {
 		if f != 0 && f < 10 {

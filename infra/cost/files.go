@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// filesMonth returns the cost of a month with so many uploaded files a day, once as many are deleted as are uploaded.
+// filesMonth returns the monthly cost of the given number of uploaded files a day, once equally many are deleted.
 func filesMonth(day float64) []share {
 	n, gib := day*days, float64(fileBytes)/(1<<30)
 	return []share{
@@ -20,7 +20,7 @@ func filesMonth(day float64) []share {
 	}
 }
 
-// Documents of one file from its upload to its deletion, and the tokens of one that the model reads.
+// The documents of one file from its upload to its deletion, and the tokens of a file that the model reads.
 const (
 	// upload 3, run 2, end of the conversation 3, sweep 1; deletions count as writes
 	fileWrites = 9

@@ -102,7 +102,7 @@ each of %s. Each function keeps %d images of %d MB. Google has announced a price
 	return writeFirst(b, l)
 }
 
-// writeFirst writes what the first deployment of each profile takes. The steps of a person are those that
+// writeFirst writes the steps and times of the first deployment of each profile. The steps of a person are those that
 // terraform/bootstrap prints.
 func writeFirst(b *strings.Builder, l infra.List) error {
 	fmt.Fprintf(b, `
@@ -110,7 +110,7 @@ func writeFirst(b *strings.Builder, l infra.List) error {
 
 A person takes %d steps, whatever is deployed: `+"`terraform -chdir=terraform/bootstrap output -raw left_to_do`"+` prints them. Step 5 adds one value for each of the secrets. `+
 		"`terraform apply`"+` builds
-%d functions at a time, each in some %d minutes (an assumption: nothing was deployed yet), and Google issues a certificate within the hour.
+%d functions at a time, each in about %d minutes (an assumption: nothing was deployed yet), and Google issues a certificate within the hour.
 
 | `+"`functions`"+` | functions to build | minutes of builds | secrets |
 | --- | --- | --- | --- |
@@ -130,7 +130,7 @@ A person takes %d steps, whatever is deployed: `+"`terraform -chdir=terraform/bo
 // firstSteps is the number of steps in the output left_to_do of terraform/bootstrap.
 const firstSteps = 8
 
-// writeProfiles writes what users of each profile cost, and which quotas they exceed.
+// writeProfiles writes the cost of the users of each profile, and the quotas that they exceed.
 func writeProfiles(b *strings.Builder, kinds []counts, functions map[string]infra.Function) {
 	b.WriteString("\n## By profile\n\nUS dollars a month for a mix of runs, and the quotas that its busiest minute " +
 		"exceeds. How to raise them is in [the table of quotas](#which-quota-is-exceeded-first).\n\n" +

@@ -46,7 +46,7 @@ var (
 	kmsPrice     = price{"an operation of Cloud KMS", 0.03 / 10_000, "$0.03 per 10,000", keys}
 	versionPrice = price{"a month of a version of the key", 0.06, "$0.06; each 90 days add one", keys}
 	secretPrice  = price{"a month of a version of a secret", 0.06, "$0.06", "cloud.google.com/secret-manager/pricing"}
-	// A warm instance without a request.
+	// A warm instance that has no request.
 	idlePrice = price{"a second of an idle CPU or GiB", 0.0000025, "$0.0000025 each", "cloud.google.com/run/pricing"}
 )
 
@@ -98,13 +98,13 @@ const (
 	filled        = 0.5     // how much of an instance's concurrency the platform fills
 	peak          = 5.0     // the busiest minute of a day as a multiple of the average
 	days          = 30      // in a month
-	fileBytes     = 4 << 20 // of an uploaded file: a PDF of some 40 pages
+	fileBytes     = 4 << 20 // of an uploaded file: a PDF of about 40 pages
 	fileTurns     = 3       // model calls that read the file
 	fileMonths    = 12      // until its conversation is deleted (RETENTION)
 	filesSaved    = 0.1     // of the files are downloaded again by their user
 )
 
-// quota is a limit of a service, and the share that a run uses.
+// quota is a limit of a service, with the share that one run uses.
 type quota struct {
 	name   string
 	limit  float64
@@ -114,7 +114,7 @@ type quota struct {
 	answer string // how to raise or avoid it
 }
 
-// gmailUnits is the quota cost of a mail: drafts.create 10, drafts.send 100, and messages.get 5 if it is read back.
+// gmailUnits is the quota cost of an e-mail: drafts.create 10, drafts.send 100, and messages.get 5 if it is read back.
 const gmailUnits = 115
 
 var quotas = []quota{

@@ -89,7 +89,8 @@ func checkTypeScript(ctx context.Context, dir, tsc string, list []action.Action)
 	return fmt.Errorf("the TypeScript code in %s does not fit its actions: %w\n%s", dir, err, said)
 }
 
-// check returns a program that compiles if the handler accepts every input of the schema, and returns only its outputs.
+// check returns a program that compiles if the handler accepts every input of the schema and returns only outputs of
+// the schema.
 func (m module) check(dir string) []byte {
 	name := typeName(m.action.Name)
 	types := filepath.ToSlash(filepath.Join(dir, filepath.FromSlash(m.action.Metadata.File)))

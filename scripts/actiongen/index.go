@@ -29,7 +29,7 @@ type entry struct {
 	Output      *yaml.Node `yaml:"outputSchema,omitempty"`
 }
 
-// block returns a schema as YAML, with its properties in the file's order; nil stays nil.
+// block returns a schema as YAML, with its properties in the file's order, or nil for a nil schema.
 func block(s *jsonschema.Schema) (*yaml.Node, error) {
 	if s == nil {
 		return nil, nil

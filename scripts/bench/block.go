@@ -27,7 +27,7 @@ type block struct {
 	Refused    int     `json:"refused,omitempty"`
 }
 
-// do makes clients, each a different user, repeat a task for a while.
+// do lets clients, each a different user, repeat a task for a while.
 func (s *server) do(ctx context.Context, w work, clients int, length time.Duration) (block, error) {
 	b := block{Contestant: s.name, Work: w, Clients: clients}
 	var users []*client
@@ -69,7 +69,7 @@ func (s *server) do(ctx context.Context, w work, clients int, length time.Durati
 	return b, nil
 }
 
-// repeat performs a task until the end. It counts and repeats requests that are refused with 429 or 503.
+// repeat performs a task until the time is over. It counts and repeats requests that are refused with 429 or 503.
 func (c *client) repeat(ctx context.Context, w work, end time.Time) (all []time.Duration, refusals int, err error) {
 	for time.Now().Before(end) && ctx.Err() == nil {
 		took, err := c.unit(w)
@@ -91,12 +91,12 @@ func quantile(sorted []time.Duration, q float64) float64 {
 	return float64(sorted[int(q*float64(len(sorted)-1))].Microseconds()) / 1000
 }
 
-// twice makes 20 calls wait, approves each twice at the same time, and returns the number of effects.
+// twice creates 20 waiting calls, approves each twice at the same time, and returns the number of effects.
 func (s *server) twice(ctx context.Context) (int, error) {
 	const calls = 20
 	w := action
 	if s.prompts[mail] != "" {
-		w = mail // ours counts mails
+		w = mail // ours counts e-mails
 	}
 	before, err := s.effects(ctx, s.base())
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *server) bothAtOnce(ctx context.Context, w work) error {
 	return nil
 }
 
-// ticks a second is how Linux counts CPU time (USER_HZ).
+// ticks is the number of units per second in which Linux counts CPU time (USER_HZ).
 const ticks = 100
 
 // cpu returns the seconds of CPU time of a process, 0 when it has ended.

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// client is one user on one connection. It is handwritten, so that it takes little CPU time from the model.
+// client is one user on one connection. It is handwritten to leave the CPU to the model.
 type client struct {
 	host, token string
 	prompts     map[work]string

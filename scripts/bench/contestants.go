@@ -18,7 +18,7 @@ const (
 
 	// A run that waits for its user, the approval, the effect, and the model's last words.
 	action work = "action" // whose effect happens in the process
-	mail   work = "mail"   // whose effect is a mail by the local Gmail's draft
+	mail   work = "mail"   // whose effect is an e-mail by the local Gmail's draft
 )
 
 var works = []work{text, action, mail}
@@ -100,7 +100,7 @@ func counted(ctx context.Context, base string) (n int, err error) {
 	return n, get(ctx, base+"/effects", &n)
 }
 
-// mailbox counts the mails that the local Gmail has sent.
+// mailbox counts the e-mails that the local Gmail has sent.
 func mailbox(ctx context.Context, base string) (int, error) {
 	var box struct{ Messages []json.RawMessage }
 	err := get(ctx, base+"/dev/mailbox", &box)

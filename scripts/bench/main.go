@@ -2,7 +2,7 @@
 // one pinned core for each, and a fake Gemini that answers at once.
 //
 //	scripts/bench/install                      the other frameworks, in pinned versions
-//	go -C scripts/bench run .                  what is installed, measured in turns; the medians
+//	go -C scripts/bench run .                  measure the installed ones in turns; print the medians
 //	go -C scripts/bench run . -only bare,countersign -for 1s -repeat 3
 //	go -C scripts/bench run . -profile         what Countersign spends its time on
 //

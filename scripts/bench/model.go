@@ -29,7 +29,8 @@ func startModel() (*model, error) {
 // Close stops the model.
 func (m *model) Close() { m.web.Close() }
 
-// reply makes the call that the prompt spells out, as in `call send_mail {"text":"milk"}`, and says words otherwise.
+// reply makes the call that the prompt spells out, as in `call send_mail {"text":"milk"}`, or otherwise answers with
+// text.
 func reply(r fakegemini.Request) fakegemini.Turn {
 	words, asked := strings.CutPrefix(r.User(), "call ")
 	if !asked || len(r.Responses()) > 0 || r.NoTools {

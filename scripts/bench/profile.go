@@ -50,7 +50,7 @@ func (b *bench) profiles(ctx context.Context) error {
 	return nil
 }
 
-// profiled is Countersign with one file more, which serves its profiles. Nothing in the tree changes.
+// profiled is Countersign with one additional file, which serves its profiles. Nothing in the tree changes.
 func profiled(dir string) (*contestant, error) {
 	c := local(filepath.Join(dir, "profiled"))
 	source, err := filepath.Abs(filepath.Join("profiled", "serve.go.txt"))
@@ -157,7 +157,7 @@ func shares(ctx context.Context, profile string) ([]cost, error) {
 	return slices.DeleteFunc(found, func(c cost) bool { return c.share < 1 }), nil
 }
 
-// save writes what a URL answers into a file.
+// save writes the response of a URL to a file.
 func save(ctx context.Context, url, name string) error {
 	res, err := getOK(ctx, url)
 	if err != nil {

@@ -36,7 +36,7 @@ func perSecond(b block) float64 { return b.PerSecond }
 func cpuMs(b block) float64     { return b.CPU }
 func tail(b block) float64      { return b.P99 / max(b.P50, 0.001) }
 
-// beside is the bare handler's figure for a task.
+// beside is the figure of the bare handler for a task.
 func beside(w work, clients int) base { return base{"bare", bare, w, clients} }
 
 // own is our figure with 16 clients, below which it must not fall with more clients. A difference within the noise of
@@ -48,7 +48,7 @@ var rows = []row{
 	{"the same, 16 clients, turns/s", text, 16, perSecond, "%.0f", 0.55, false, beside(text, 16)},
 	{"run, yes, effect, last words: an action, 1 client, p50 ms", action, 1, p50, "%.2f", 2.5, true, beside(action, 1)},
 	{"the same, 16 clients, trips/s", action, 16, perSecond, "%.0f", 0.5, false, beside(action, 16)},
-	{"run, yes, effect, last words: a mail by its draft, 1 client, p50 ms", mail, 1, p50, "%.2f", 0, true,
+	{"run, yes, effect, last words: an e-mail by its draft, 1 client, p50 ms", mail, 1, p50, "%.2f", 0, true,
 		beside(action, 1)},
 	{"the same, 16 clients, trips/s", mail, 16, perSecond, "%.0f", 0, false, beside(action, 16)},
 	{"CPU of a text turn, 16 clients, ms", text, 16, cpuMs, "%.2f", 0, true, beside(text, 16)},

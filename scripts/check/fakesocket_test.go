@@ -55,7 +55,7 @@ func (f *fakeAPI) hear(ctx context.Context, cancel func(), c *websocket.Conn, pa
 	}
 }
 
-// untilHeard waits while the script has the path be deaf, as the far end of a line that is down.
+// untilHeard waits while the script makes the path deaf, as the far end of a line that is down.
 func (f *fakeAPI) untilHeard(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +64,7 @@ func (f *fakeAPI) untilHeard(path string) {
 	}
 }
 
-// untilReady waits while the script has the path be late, as a server that is about to reach its host.
+// untilReady waits while the script makes the path late, as a server that is about to reach its host.
 func (f *fakeAPI) untilReady(ctx context.Context, path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

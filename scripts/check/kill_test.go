@@ -19,8 +19,8 @@ import (
 )
 
 // TestKilledInEachStep kills the local server with -9 at many moments of the walk (while the model is asked, while the
-// approval waits, while the mail goes out), starts it again, and looks at the mailbox: each mail that was approved is
-// there once, and each run has ended.
+// approval waits, while the e-mail goes out), starts it again, and looks at the mailbox: each e-mail that was approved
+// is there once, and each run has ended.
 func TestKilledInEachStep(t *testing.T) {
 	walk(t, newDevServer(t), 12)
 }

@@ -42,7 +42,7 @@ func TestPeople(t *testing.T) {
 	inBrowser(t, "people.mjs")
 }
 
-// TestTold has people hear on their own devices of what waits, and end the mails about it (testdata/told.mjs).
+// TestTold has people hear on their own devices of what waits, and end the e-mails about it (testdata/told.mjs).
 func TestTold(t *testing.T) {
 	t.Parallel()
 	drive(t, browsertest.NewWithWindows(t, "axe-core"), "told.mjs", "NOTIFY=mail",

@@ -139,7 +139,7 @@ func (s *devServer) kill() {
 	s.process = nil
 }
 
-// mailbox counts the sent mails by recipient and subject.
+// mailbox counts the sent e-mails by recipient and subject.
 func (s *devServer) mailbox() map[string]int {
 	s.t.Helper()
 	res, err := http.Get(s.url + "/dev/mailbox")

@@ -61,7 +61,7 @@ func plan(tool string, out io.Writer) (dir string, stale map[string]bool, err er
 	return dir, stale, nil
 }
 
-// place returns the path of the program: in the user's cache, and another one for each copy of the source.
+// place returns the path of the program in the user's cache. Each copy of the source has a path of its own.
 func place(source string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil { // there is no home
@@ -91,7 +91,7 @@ func announcement(packages int) string {
 }
 
 // progress reads the messages of go build until it ends. It writes a line for each tenth of the packages, and passes on
-// messages that are no package's name.
+// all messages that are not names of packages.
 func progress(said io.Reader, out io.Writer, stale map[string]bool) {
 	all := len(stale)
 	done := 0

@@ -2,8 +2,8 @@
 // account.
 //
 // The server is the command in the folder local. That command links all of Countersign, so its first build takes a
-// minute or two. This small command builds at once. It checks that the port is free, compiles the server, says how far
-// it is, and replaces itself with the server, with the same flags.
+// minute or two. This small command builds at once. It checks that the port is free, compiles the server, reports the
+// progress, and replaces itself with the server, with the same flags.
 package main
 
 import (

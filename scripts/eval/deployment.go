@@ -102,7 +102,7 @@ func open(ctx context.Context, f flags, getenv func(string) string) (*deployment
 	return d, nil
 }
 
-// noKey adds to the error of a missing key how to do without one.
+// noKey adds a hint to the error about a missing key: how to run without one.
 func noKey(err error) error {
 	if missing, ok := errors.AsType[config.Problems](err); ok && len(missing) == 1 &&
 		missing[0].Variable == "GEMINI_API_KEY" {
@@ -148,7 +148,7 @@ func (d *deployment) change(env *unit.Env) {
 // 10 s. Later calls return at once.
 const waits = 4
 
-// known notes which tools there are, after the MCP servers have answered or failed.
+// known lists the tools, after the MCP servers have answered or failed.
 func (d *deployment) known(ctx context.Context) {
 	d.tools = map[string]bool{tool.FinalAnswer: false, toolbox.TakeBackTool: false}
 	all := maps.Clone(d.own)
@@ -254,7 +254,7 @@ func (t *talk) close() error {
 	return nil
 }
 
-// maxMoves limits how often a run continues after decisions.
+// maxMoves limits how often a run can continue after decisions.
 const maxMoves = 100
 
 // send is [eval.Conversation.Send].
@@ -301,7 +301,7 @@ func outcome(v *run.View, rejected bool, calls []eval.Call) (string, []eval.Call
 	case v.Status == run.Failed:
 		return v.LastWords(), calls, fmt.Errorf("%s %s: %s", v.ErrorCode, v.ErrorReason, v.Message)
 	}
-	return v.LastWords(), calls, fmt.Errorf("the run does not end; its status is %s", v.Status)
+	return v.LastWords(), calls, fmt.Errorf("the run has not ended; its status is %s", v.Status)
 }
 
 // decide answers a card.

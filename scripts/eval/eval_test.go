@@ -128,7 +128,7 @@ func desk(t *testing.T) (url string, calls func() []string) {
 	}
 }
 
-// TestEvalWithoutEffects evaluates an agent with a mail, and with the tools of an MCP server, through Gemini's
+// TestEvalWithoutEffects evaluates an agent with an e-mail, and with the tools of an MCP server, through Gemini's
 // protocol. Nothing reaches the server but a call of a tool that only reads and that the flag names. A model judges.
 func TestEvalWithoutEffects(t *testing.T) {
 	gemini := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {

@@ -137,7 +137,7 @@ func (p *prose) addMessages(call *ast.CallExpr, at func(ast.Node) string) {
 
 var scriptString = regexp.MustCompile("\"[^\"\n]+\"|'[^'\n]+'|`[^`\n]+`")
 
-// readScript adds the texts of a page's script, line by line. Longer lines than ours are a library's.
+// readScript adds the texts of a page's script, line by line. Lines that are longer than our limit belong to libraries.
 func (p *prose) readScript(path string) error {
 	script, err := os.ReadFile(path)
 	if err != nil {

@@ -39,7 +39,7 @@ func (p *pkg) group() string {
 	return name
 }
 
-// read parses all Go files below root, but for what testdata has.
+// read parses all Go files below root, except those in testdata.
 func read(root string) (*tree, error) {
 	t, byPath := &tree{}, map[string]*pkg{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -105,7 +105,7 @@ func (p *pkg) add(fset *token.FileSet, file *ast.File) {
 	}
 }
 
-// depth returns how many blocks with a condition or a loop stand inside each other.
+// depth returns how deeply blocks with a condition or a loop are nested.
 func depth(n ast.Node) int {
 	deepest, open := 0, []bool{}
 	ast.Inspect(n, func(n ast.Node) bool {

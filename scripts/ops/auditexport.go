@@ -62,8 +62,8 @@ type exported struct {
 	broken  int // entries that cannot be read
 }
 
-// add writes an entry, byte for byte as it is stored, to the file of its day, if that is from the first day to the
-// last. An entry that cannot be read is counted.
+// add writes an entry, byte for byte as it is stored, to the file of its day, if that day is within the exported
+// period. It counts entries that cannot be read.
 func (x *exported) add(data []byte, first, last string) error {
 	e, err := audit.Decode(data)
 	if err != nil {

@@ -49,7 +49,7 @@ func decisionKeys(ctx context.Context, getenv func(string) string, retire bool, 
 	return formatKeys(public, keys)
 }
 
-// formatKeys returns the keys as DECISION_PUBLIC_KEYS, first first.
+// formatKeys returns the keys in the form of DECISION_PUBLIC_KEYS, with the key first at its beginning.
 func formatKeys(first ed25519.PublicKey, others map[string]ed25519.PublicKey) (string, error) {
 	text, err := decision.FormatKey(first)
 	if err != nil {
@@ -66,7 +66,7 @@ func formatKeys(first ed25519.PublicKey, others map[string]ed25519.PublicKey) (s
 		list = append(list, text)
 	}
 	if len(list) > decision.MaxKeys {
-		return "", fmt.Errorf("DECISION_PUBLIC_KEYS has %d keys, and one more; the limit is %d", len(list)-1,
+		return "", fmt.Errorf("DECISION_PUBLIC_KEYS would have %d keys; the limit is %d", len(list),
 			decision.MaxKeys)
 	}
 	return strings.Join(list, ","), nil

@@ -63,7 +63,7 @@ func (w *deployment) prints(want []string, args ...string) string {
 	return out
 }
 
-// mail makes ana's run request a mail. If approve is set, ana approves it and it is sent.
+// mail makes ana's run request an e-mail. If approve is set, ana approves it and it is sent.
 func (w *deployment) mail(approve bool) (runID string) {
 	w.t.Helper()
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", canary, canary)))

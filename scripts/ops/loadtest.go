@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// harmless is the prompt of a load test. Whatever the model requests in spite of it is rejected.
+// harmless is the prompt of a load test. Calls that the model requests in spite of it are rejected.
 const harmless = "This is a load test. Call no tool. Answer with the word ok."
 
 const (
@@ -41,7 +41,7 @@ func loadTest(flags *flag.FlagSet) runFunc {
 		}
 		given := cmp.Or(*tokens, o.getenv("LOADTEST_TOKENS"))
 		if given == "" || *runs < 1 || *atOnce < 1 {
-			return errors.New("a load test needs -token with at least one ID token, and -runs and -at-once from 1")
+			return errors.New("required: -token with at least one ID token, and -runs and -at-once of at least 1")
 		}
 		l := &load{prompt: *prompt, ended: map[string]int{}}
 		for _, token := range strings.Split(given, ",") {
@@ -123,7 +123,7 @@ func over(status string) bool {
 	return slices.Contains([]string{"completed", "failed", "cancelled", "expired"}, status)
 }
 
-// asked sends a request, again after Retry-After if it is refused for now.
+// asked sends a request. If it is refused temporarily, asked repeats it after Retry-After.
 func (l *load) asked(ctx context.Context, send func() (testkit.Answer, error)) (testkit.Answer, error) {
 	for try := 1; ; try++ {
 		a, err := send()

@@ -26,9 +26,9 @@ import (
 // store before any function uses it, and again, without -since, after the functions have used it for some minutes. The
 // embedded store quarantines itself when it detects that it is an older copy; restore then only reports.
 //
-// The functions look up each call that the copy has as not done at its provider: by the mail's header, the event's ID,
-// the mark on GitHub, or the journal on the host. A call that was done is recorded as done. A call that was permitted
-// in the copy becomes a review if its provider cannot tell. Its user is asked about each other call.
+// The functions look up each call that the copy has as not done at its provider: by the e-mail's header, the event's
+// ID, the mark on GitHub, or the journal on the host. A call that was done is recorded as done. A call that was
+// permitted in the copy becomes a review if its provider cannot tell. Its user is asked about each other call.
 func restore(flags *flag.FlagSet) runFunc {
 	since := flags.String("since", "", "the time of the backup, such as 2026-11-29T09:30:00Z; without it, only report")
 	from := flags.String("audit", "", "with -since: the `FOLDER` of an audit export of the old database; users whom "+
@@ -170,7 +170,7 @@ func eachRun(ctx context.Context, st store.Store, f func(run.Run) error) error {
 	return nil
 }
 
-// restoredRun counts the calls of a quarantined run by what became of them.
+// restoredRun counts the calls of a quarantined run by their outcomes.
 type restoredRun struct {
 	id, uid                         string
 	done, review, asks, left, under int
@@ -211,7 +211,7 @@ func countCalls(r run.Run, kept records.RunDetails) restoredRun {
 	return c
 }
 
-// printRestore prints the counts, and the runs with something to know. It returns errFailed as long as calls have to be
+// printRestore prints the counts, and the runs that need attention. It returns errFailed as long as calls have to be
 // looked up.
 func (o *operator) printRestore(r unit.Restore, all []restoredRun) error {
 	var sum restoredRun

@@ -152,7 +152,7 @@ func rehearse(w *deployment, backup func(), restore func() []string) {
 	w.prints([]string{"problems: 0"}, "verify")
 }
 
-// mails starts runs that want to send an e-mail each.
+// e-mails starts runs that want to send an e-mail each.
 func (w *rehearsal) mails(n int, uid, what string) (all []testkit.Answer) {
 	for i := range n {
 		text := fmt.Sprintf("%s %d", what, i)

@@ -26,11 +26,12 @@ const maxKeys = 4
 //
 //   - chat-key: histories that pages store stay valid for 30 days. After -retire, older ones are refused, and the
 //     message says why.
-//   - token-key: what an earlier key encrypted stays readable. After -retire, users whose account was not linked, or
+//   - token-key: data that an earlier key encrypted stays readable. After -retire, users whose account was not linked,
+//     or
 //     whose host was not added, since the rotation have to do so again. A key in Cloud KMS rotates itself.
 //   - action-key: the endpoints must accept both keys before the new one signs.
 //   - decision-key: prints DECISION_PUBLIC_KEYS with the public half of DECISION_KMS_KEY, the new version of the key.
-//     All functions must have the list before that version signs. After -retire, only what it signed counts.
+//     All functions must have the list before that version signs. After -retire, only its signatures count.
 //   - webhook-keys: both keys of each endpoint sign, so an endpoint can change to the new one before -retire.
 //   - vapid-key: browsers subscribe with the new key, and those that subscribed earlier are still notified. After
 //     -retire, only pages that users open subscribe their browsers again.

@@ -38,7 +38,7 @@ func setup(*flag.FlagSet) runFunc {
 	}
 }
 
-// prepare returns the text to print, which says what was found and what to do next.
+// prepare returns the text to print, which states the findings and the next step.
 func prepare(ctx context.Context, getenv func(string) string) (said string, ready bool) {
 	path := cmp.Or(getenv("GEMINI_CONFIG"), config.FilePath)
 	if getenv("GEMINI_API_KEY") == "" && getenv("VERTEX_AI_PROJECT_ID") == "" {

@@ -87,7 +87,7 @@ func story(flags *flag.FlagSet) runFunc {
 		}
 		if *reveal {
 			if _, err := fmt.Fprintln(o.errs,
-				"ops: this output has private texts and addresses: keep it out of tickets and logs"); err != nil {
+				"ops: this output contains private texts and addresses: keep it out of tickets and logs"); err != nil {
 				return err
 			}
 		}
@@ -105,7 +105,7 @@ func indented(o *operator, v any) error {
 	return e.Encode(v)
 }
 
-// attempts limits how often a run that changes while it is read is read again.
+// attempts limits how often a run is read again because it changed during the read.
 const attempts = 5
 
 // readStory reads a run again until it did not change during the read.

@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// verify checks the audit, and compares users' own chains with their documents: it names each permission that was taken
-// away and that a document gives again. It only reads the store, so you can run it while the functions run. Each
-// problem is one line that names the run and the entry.
+// verify checks the audit, and compares users' own chains with their documents: it names each revoked permission that a
+// document grants again. It only reads the store, so you can run it while the functions run. Each problem is one line
+// that names the run and the entry.
 func verify(flags *flag.FlagSet) runFunc {
 	runID := flags.String("run", "", "check only the chain of this `RUN`")
 	return func(ctx context.Context, o *operator, _ []string) error {

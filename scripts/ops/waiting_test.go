@@ -10,7 +10,7 @@ import (
 // anasName matches the user ana's name as a word of its own, because an ID can hold these letters.
 var anasName = regexp.MustCompile(`\bana\b`)
 
-// TestWaiting has a mail that waits and one that was sent. The waiting run is counted and listed without contents.
+// TestWaiting has an e-mail that waits and one that was sent. The waiting run is counted and listed without contents.
 func TestWaiting(t *testing.T) { onBothStores(t, whatWaits) }
 
 func whatWaits(w *deployment) {

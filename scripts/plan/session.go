@@ -126,7 +126,7 @@ func (c *command) token(ctx context.Context) (string, error) {
 	}
 	var in struct{ Token string }
 	if err := json.Unmarshal(a.Body, &in); err != nil || in.Token == "" {
-		return "", fmt.Errorf("the local server does not sign in %q: %d", c.user, a.HTTP)
+		return "", fmt.Errorf("the local server did not sign in %q: status %d", c.user, a.HTTP)
 	}
 	return in.Token, nil
 }

@@ -76,7 +76,7 @@ func withMore(schema []byte) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// only makes terraform take providers only from the mirror. Lock files, which have the real provider's hashes, are
+// only makes terraform use only providers from the mirror. Lock files, which have the real provider's hashes, are
 // removed.
 func (w *workspace) only(mirror string) error {
 	rc := filepath.Join(w.dir, "terraform.rc")

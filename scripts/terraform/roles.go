@@ -13,7 +13,7 @@ type grant struct {
 	Identity, Role, On string
 }
 
-// granted lists the types of grants, and what each is granted on; %s is its name.
+// granted maps each type of grant to a description of its resource; %s is the resource's name.
 var granted = []struct{ kind, on string }{
 	{"google_project_iam_member", "project"},
 	{"google_pubsub_topic_iam_member", "topic %s"},
@@ -61,7 +61,7 @@ type account struct {
 	Member string `json:"member"`
 }
 
-// grants returns the grants of a state. An identity without roles has one grant, of none.
+// grants returns the grants of a state. An identity without roles has one grant without a role.
 func grants(s state) ([]grant, error) {
 	accounts, err := read[account](s, "google_service_account")
 	if err != nil {

@@ -109,7 +109,7 @@ func (w *workspace) compare(ctx context.Context, dir, environment string) error 
 	return errors.Join(faults...)
 }
 
-// missing returns the paths of the values in given that taken does not have.
+// missing returns the paths of the values that are in given but not in taken.
 func missing(at string, given, taken any) (paths []string) {
 	g, isObject := given.(map[string]any)
 	t, _ := taken.(map[string]any)

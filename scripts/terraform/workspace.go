@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/infra"
 )
 
-// workspace is a copy of the configuration in its own directory, because terraform writes lock files and plugins beside
-// what it reads. It also has substitutes for the archives of scripts/package.
+// workspace is a copy of the configuration in its own directory, because terraform writes lock files and plugins next
+// to the files that it reads. It also has substitutes for the archives of scripts/package.
 type workspace struct {
 	dir   string
 	env   []string

@@ -54,7 +54,7 @@ func postMCP(r *request) (any, error) {
 	return nil, nil
 }
 
-// agent returns the user and the agent that the token stands for: a token that the user created here, or an access
+// agent returns the user and the agent that the token identifies: a token that the user created here, or an access
 // token of the issuer. An access token's e-mail address counts only if the issuer has verified it. Without a verified
 // address, the address stored for the user is kept.
 func (r *request) agent(token string) (as loop.StartRequest, err error) {

@@ -26,13 +26,13 @@ const (
 	maxChatting  = 2 * maxAttaching
 )
 
-// attaching allows the handler's body to contain files.
+// attaching allows files in the handler's body.
 func attaching(h handler) handler { return withFiles(h, maxAttaching, `"attachments"`) }
 
-// chatting allows the messages in the handler's body to contain files, as parts that have one of the texts.
+// chatting allows files in the messages of the handler's body, in parts that contain one of the texts.
 func chatting(h handler, files ...string) handler { return withFiles(h, maxChatting, files...) }
 
-// withFiles allows a body with one of the texts to be larger.
+// withFiles allows a larger body if it contains one of the texts.
 func withFiles(h handler, limit int64, texts ...string) handler {
 	return func(r *request) (any, error) {
 		r.maxBody, r.fileTexts = limit, texts
@@ -40,8 +40,7 @@ func withFiles(h handler, limit int64, texts ...string) handler {
 	}
 }
 
-// attachedBody is a file in a request. The content decides the type. MIMEType is what the client takes it for, and is
-// not used.
+// attachedBody is a file in a request. The content decides the type. MIMEType is the client's claim, and is not used.
 type attachedBody struct {
 	FileID   string `json:"fileId"` // of an uploaded file, which has no Data and may have another Name
 	Name     string `json:"name"`
@@ -123,7 +122,7 @@ func countFiles(field string, n int) error {
 	return nil
 }
 
-// checked are files that are within the limits.
+// checked has the files that are within the limits.
 type checked struct {
 	files []attachment.File
 	size  int // bytes

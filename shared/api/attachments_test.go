@@ -153,8 +153,8 @@ func TestLargestAttachment(t *testing.T) {
 	}
 }
 
-// TestAttachmentsNeedApproval has a user who always allows mails to bob. After a file, each of them needs approval, in
-// this run and in the following ones. Those name the file to the model and do not have its content.
+// TestAttachmentsNeedApproval has a user who always allows e-mails to bob. After a file, each of them needs approval,
+// in this run and in the following ones. Those name the file to the model and do not have its content.
 func TestAttachmentsNeedApproval(t *testing.T) {
 	w := newEnv(t)
 	w.wants("hello")

@@ -204,7 +204,7 @@ func TestFilesOfOtherClientsRefused(t *testing.T) {
 	}
 }
 
-// TestFilesOfOtherClientsNeedApproval has a user who always allows mails to bob. After a file, they need approval.
+// TestFilesOfOtherClientsNeedApproval has a user who always allows e-mails to bob. After a file, they need approval.
 func TestFilesOfOtherClientsNeedApproval(t *testing.T) {
 	for name, d := range doors {
 		t.Run(name, func(t *testing.T) {

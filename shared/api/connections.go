@@ -139,7 +139,7 @@ func (p provider) connect(r *request) (any, error) {
 }
 
 // scopesOf returns the scopes that the tools need. With no tools, it returns the scopes of all tools with side effects.
-// The scopes of read-only tools, and of tools that only agents have whose files name them, are requested when a user
+// The scopes of read-only tools, and of tools that an agent has only if its file names them, are requested when a user
 // first needs them.
 func (a *API) scopesOf(tools []string) ([]string, error) {
 	if len(tools) == 0 {

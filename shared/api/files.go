@@ -20,7 +20,7 @@ import (
 // maxUploading is the limit of a body with one file of the largest size.
 const maxUploading = attachment.MaxUpload + 64<<10
 
-// places limits the files that an instance has in memory at once, where each is twice: by itself and encrypted. A
+// places limits the files that an instance has in memory at once. Each file is in memory twice: plain and encrypted. A
 // request waits for its place as long as placeTime.
 var places = semaphore.NewWeighted(4)
 
@@ -93,8 +93,8 @@ func (r *request) file() (name string, data []byte, err error) {
 	return name, data, err
 }
 
-// onlyFile reads a form with one file. The body has so many bytes, or -1 if that is not known. The file's bytes are
-// allocated once.
+// onlyFile reads a form with one file. body is the length of the body in bytes, or -1 if it is unknown. The file's
+// bytes are allocated once.
 func onlyFile(parts *multipart.Reader, body int64) (name string, data []byte, err error) {
 	part, err := parts.NextPart()
 	switch {
@@ -115,7 +115,7 @@ func onlyFile(parts *multipart.Reader, body int64) (name string, data []byte, er
 		return "", nil, fault.Invalid("file", "more than %d bytes, which is the limit", attachment.MaxUpload)
 	}
 	if _, err := parts.NextPart(); !errors.Is(err, io.EOF) {
-		return "", nil, fault.Invalid("file", "must be the only part, with the form's end behind it").Because(err)
+		return "", nil, fault.Invalid("file", "must be the only part, followed by the end of the form").Because(err)
 	}
 	return part.FileName(), buf.Bytes(), nil
 }

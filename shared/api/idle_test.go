@@ -290,7 +290,7 @@ func TestRunHandedOn(t *testing.T) {
 			}
 			v := got.(runAnswer)
 			if later != (want.status == run.Awaiting) || later != (rec.Header().Get("Location") != "") ||
-				// the second action is in progress, or has not begun
+				// the second action is in progress, or has not started
 				later && (len(v.Actions) > 1 || v.Approvals != nil) {
 				t.Errorf("%s: it goes on: %v, at %q, with %d actions", prefer, later, rec.Header().Get("Location"),
 					len(v.Actions))

@@ -35,7 +35,7 @@ func (r *request) outputs(out *jsonStream, runID string) (*outputs, error) {
 	o := &outputs{r: r, out: out, runID: runID, at: map[string]int64{}, ending: map[string]func(){}}
 	positions := r.URL.Query()["output"]
 	if len(positions) > maxPositions {
-		return nil, fault.Invalid("output", "the limit is %d of them", maxPositions)
+		return nil, fault.Invalid("output", "the limit is %d positions", maxPositions)
 	}
 	for _, p := range positions {
 		id, bytes, _ := strings.Cut(p, ":")

@@ -155,7 +155,7 @@ func TestFilesOfAPlanRefused(t *testing.T) {
 	w.send("GET", plansPath+"/"+id, "ana", "").is(t, 200, "status", "AWAITING_CONFIRMATION", "attachments.1", "")
 }
 
-// TestFilesOfAPlanNeedApproval has a user who always allows mails to bob. In a session with a file, and in a session
+// TestFilesOfAPlanNeedApproval has a user who always allows e-mails to bob. In a session with a file, and in a session
 // whose conversation had one, each of them needs approval.
 func TestFilesOfAPlanNeedApproval(t *testing.T) {
 	for name, c := range map[string]struct{ first, wish, refine, origin string }{

@@ -92,8 +92,8 @@ func (p patience) keyed(key string) patience {
 }
 
 // settled waits until the run no longer moves by itself or the patience ends, and returns its latest view. It reads
-// nothing while the run does not change, and moves nothing. It does not wait if the client did not ask for that, or if
-// the user already holds the maximum number of requests open.
+// nothing while the run does not change, and does not advance the run. It does not wait if the client did not ask for
+// that, or if the user already holds the maximum number of requests open.
 func (r *request) settled(ctx context.Context, v *run.View, p patience) *run.View {
 	left := time.Until(p.until)
 	if v.Moving && left > 0 {

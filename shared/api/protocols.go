@@ -75,7 +75,7 @@ func (t runStream) emit(ctx context.Context) unit.Sink {
 	}
 }
 
-// follow streams the rest of a run that this process has moved.
+// follow streams the rest of a run that this process has advanced.
 func (t runStream) follow(ctx context.Context, v *run.View) error {
 	if v.Moving || t.to.Delivered() < v.LastEvent { // another process continues the run, or has continued it
 		return t.run(ctx, v.RunID)

@@ -72,8 +72,8 @@ func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
 	return assistant
 }
 
-// everydayTools are the tools for mail and calendar that only agents have whose files name them: each tool of an agent
-// is part of every request to the model.
+// everydayTools are the tools for mail and calendar that an agent has only if its file names them, because each tool of
+// an agent is part of every request to the model.
 var everydayTools = []string{"calendar_event_update", "calendar_freebusy", "calendar_respond", "gmail_draft"}
 
 // pageAgent returns the agent for web pages.
@@ -92,8 +92,8 @@ func pageAgent(cfg config.Config, tools tool.Set, limits registry.Limits) regist
 	}
 }
 
-// declarable returns the tools that an agent in a file can have. On Cloud Run, the function that moves such agents does
-// not link the tools for commands and containers. A program on one machine links both.
+// declarable returns the tools that an agent in a file can have. On Cloud Run, the function that advances runs of such
+// agents does not link the tools for commands and containers. A program on one machine links both.
 func declarable(cfg config.Config, tools tool.Set) tool.Set {
 	others := maps.Clone(tools)
 	maps.DeleteFunc(others, func(name string, _ *tool.Tool) bool {
@@ -117,7 +117,7 @@ func examplesOf(tools tool.Set) (out []string) {
 	return out
 }
 
-// givenByName returns the names of the tools that an agent has only if its file names them.
+// givenByName returns the names of all tools that an agent has only if its file names them.
 func givenByName(tools tool.Set) (names []string) {
 	for name, t := range tools {
 		if t.Named {

@@ -48,8 +48,8 @@ type options struct {
 // WithClock makes now the clock of the whole app.
 func WithClock(now func() time.Time) Option { return func(o *options) { o.now = now } }
 
-// As makes New open the deployed function with the name, which moves only the runs of its own agents. Without As, the
-// app advances all runs.
+// As makes New open the deployed function with the name, which advances only the runs of its own agents. Without As,
+// the app advances all runs.
 func As(function string) Option { return func(o *options) { o.function = function } }
 
 // Working declares that the caller advances runs in this process with [App.Work]. If QUEUE is embedded, a resume is

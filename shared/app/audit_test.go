@@ -37,7 +37,7 @@ func (w *proved) audit(uid string, query url.Values) (page auditPage, status int
 	return page, a.HTTP
 }
 
-// mails requests an e-mail, decides it, and sends it if approved.
+// e-mails requests an e-mail, decides it, and sends it if approved.
 func (w *proved) mails(uid, to, subject, decision string) {
 	w.t.Helper()
 	w.waits(uid, gmail.Name, testkit.Mail(to, subject, "CANARY-body"))

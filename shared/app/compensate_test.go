@@ -79,7 +79,7 @@ func TestCompensateEvent(t *testing.T) {
 		}
 		words := fmt.Sprint(c.preview)
 		for _, want := range []string{"Delete a calendar event with 1 guest", "Lunch", "bob@example.org",
-			"Google mails everyone", testkit.Address(home)} {
+			"Google e-mails everyone", testkit.Address(home)} {
 			if !strings.Contains(words, want) {
 				t.Errorf("the card lacks %q: %s", want, words)
 			}

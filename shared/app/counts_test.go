@@ -80,7 +80,7 @@ func TestCountsOfRun(t *testing.T) {
 			c.approved(fakegemini.Turn{Calls: []fakegemini.Call{{Name: "calendar_event_create",
 				Args: testkit.Event("x", time.Now().AddDate(0, 1, 0))}}})
 		}},
-		{"a mail that waits for its user", func() {
+		{"an e-mail that waits for its user", func() {
 			c.approved(fakegemini.Turn{Calls: []fakegemini.Call{{Name: "gmail_send",
 				Args: testkit.Mail("bob@example.com", "s", "b")}}})
 		}},

@@ -130,7 +130,7 @@ func TestDevice(t *testing.T) {
 	for _, b := range []*pushservice.Browser{phone, laptop} {
 		m := w.got(b, 1)
 		want := `{"asks":true,"approvalId":"` + asked.Approvals[0].ApprovalID +
-			`","question":"Approve a mail to one person?","threadId":"` + asked.ThreadID + `"}`
+			`","question":"Approve an e-mail to one person?","threadId":"` + asked.ThreadID + `"}`
 		if m.Plain != want || m.Urgency != "high" || m.Topic == "" || m.TTL <= 0 {
 			t.Errorf("told %+v, want %s", m, want)
 		}

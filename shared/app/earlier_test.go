@@ -123,7 +123,7 @@ func recorded(t *testing.T, file string) (e earlier) {
 }
 
 // TestEarlierRelease ends the runs that an earlier release left when its process was killed: waiting, held, approved,
-// during an effect, in a review, and in a plan. Each effect takes place once. The users of approved mails are asked
+// during an effect, in a review, and in a plan. Each effect takes place once. The users of approved e-mails are asked
 // again, because the tool has changed since. A run with an event that this release does not know stays as it is. The
 // flag -earlier COMMIT first builds that commit, runs it and records what it leaves.
 func TestEarlierRelease(t *testing.T) {
@@ -180,7 +180,7 @@ func (w *proved) unknownEvent(runID string) string {
 	return string(encoded(doc))
 }
 
-// decides decides about what waits in a run: cards are approved, and the user has found the mail of a review.
+// decides decides about what waits in a run: cards are approved, and the user has found the e-mail of a review.
 func (w *proved) decides(state, runID string) {
 	w.t.Helper()
 	for _, a := range w.call("GET", "/api/agent/approvals/pending", "").Approvals {

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// TestGmailQuota approves mails over HTTP until the project's quota of Gmail is used up. The next mail waits, its run
-// says until when, Gmail is not asked meanwhile, and the mail is sent once.
+// TestGmailQuota approves e-mails over HTTP until the project's quota of Gmail is used up. The next mail waits, its run
+// says until when, Gmail is not asked meanwhile, and the e-mail is sent once.
 func TestGmailQuota(t *testing.T) {
 	w, forward := deployTimed(t, "GMAIL_UNITS_PER_MINUTE=115")
 	type view struct {
@@ -27,7 +27,7 @@ func TestGmailQuota(t *testing.T) {
 	}
 	var waits testkit.Answer
 	sent := 0
-	for ; waits.RunID == ""; sent++ { // a minute can end between two mails
+	for ; waits.RunID == ""; sent++ { // a minute can end between two e-mails
 		if sent > 20 {
 			t.Fatal("no mail waits")
 		}

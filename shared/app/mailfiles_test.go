@@ -49,14 +49,14 @@ func (w *proved) withFile(threadID, name string, data []byte, args map[string]an
 	return r
 }
 
-// mailOf is a mail to Bob with these files.
+// mailOf is an e-mail to Bob with these files.
 func mailOf(files ...map[string]any) map[string]any {
 	args := testkit.Mail("bob@example.com", "Our offer", "Please find it attached.")
 	args["attachments"] = files
 	return args
 }
 
-// sentFiles approves the card, and returns the files of the mail that was sent.
+// sentFiles approves the card, and returns the files of the e-mail that was sent.
 func (w *proved) sentFiles(r testkit.Answer) []fakegoogle.File {
 	w.t.Helper()
 	w.sends(r)
@@ -64,7 +64,7 @@ func (w *proved) sentFiles(r testkit.Answer) []fakegoogle.File {
 	return all[len(all)-1].Files
 }
 
-// isFile checks the only file of a sent mail, byte for byte.
+// isFile checks the only file of a sent e-mail, byte for byte.
 func isFile(t *testing.T, files []fakegoogle.File, name, kind string, data []byte) {
 	t.Helper()
 	if len(files) != 1 || files[0].Name != name || files[0].Type != kind || !bytes.Equal(files[0].Data, data) {
@@ -101,7 +101,7 @@ func TestMailFileOfEarlierRequest(t *testing.T) {
 	isFile(t, w.sentFiles(r), "prices.csv", "text/plain", csv)
 }
 
-// withParts is a mail to ana with a PDF, a program, an attached mail, and a picture that the HTML shows.
+// withParts is an e-mail to ana with a PDF, a program, an attached mail, and a picture that the HTML shows.
 var withParts = strings.ReplaceAll(`From: Ben <ben@example.com>
 To: ana@example.com
 Message-ID: <2@example.com>
@@ -135,20 +135,20 @@ Old words
 --b--
 `, "\n", "\r\n")
 
-// TestMailFileOfMail sends a file of a mail that ana has received.
+// TestMailFileOfMail sends a file of an e-mail that ana has received.
 func TestMailFileOfMail(t *testing.T) {
 	for _, mode := range []string{"draft", "direct"} {
 		t.Run(mode, func(t *testing.T) {
 			w, id := answering(t, withParts, "GMAIL_SEND_MODE="+mode)
 			r, card := w.proposes(mailOf(map[string]any{"messageId": id, "part": "1"}))
 			holds(t, "the card", card, "Angebot für Ana.pdf", "application/pdf", sumOf(string(offer)),
-				"from a mail of Ben")
+				"from an e-mail of Ben")
 			isFile(t, w.sentFiles(r), "Angebot für Ana.pdf", "application/pdf", offer)
 		})
 	}
 }
 
-// TestMailFileRisks has a mail with a program under the type of a text, and a name with a path.
+// TestMailFileRisks has an e-mail with a program under the type of a text, and a name with a path.
 func TestMailFileRisks(t *testing.T) {
 	w, id := answering(t, withParts)
 	r, card := w.proposes(mailOf(map[string]any{"messageId": id, "part": "2"}))
@@ -225,7 +225,7 @@ func TestMailFileRefused(t *testing.T) {
 	}
 }
 
-// TestMailFileChanged replaces the mail with the file between the card and the intent.
+// TestMailFileChanged replaces the e-mail with the file between the card and the intent.
 func TestMailFileChanged(t *testing.T) {
 	for name, raw := range map[string]string{
 		"other bytes": strings.Replace(withParts, "JVBERi", "JVBERj", 1),
@@ -289,7 +289,7 @@ func TestMailFileEdited(t *testing.T) {
 	}
 }
 
-// TestMailFileApproval checks that a mail with a file of another mail is always asked about.
+// TestMailFileApproval checks that an e-mail with a file of another e-mail is always asked about.
 func TestMailFileApproval(t *testing.T) {
 	w, id := answering(t, withParts)
 	r, _ := w.proposes(testkit.Mail("bob@example.com", "s", "b"))
@@ -318,8 +318,8 @@ func TestMailFileLarge(t *testing.T) {
 	})
 }
 
-// TestForwardedFilesOfOthers forwards mails of many mail programs. Each file leaves with the bytes that Go's own
-// parser finds in the mail.
+// TestForwardedFilesOfOthers forwards e-mails of many mail programs. Each file leaves with the bytes that Go's own
+// parser finds in the e-mail.
 func TestForwardedFilesOfOthers(t *testing.T) {
 	mails, err := filepath.Glob("../tools/gmail/testdata/mails/*.eml")
 	if err != nil || len(mails) == 0 {
@@ -358,7 +358,7 @@ func TestForwardedFilesOfOthers(t *testing.T) {
 	}
 }
 
-// leaves returns the SHA-256 of each part of a mail, by what the standard library reads.
+// leaves returns the SHA-256 of each part of an e-mail, by what the standard library reads.
 func leaves(raw []byte) map[string]bool {
 	all := map[string]bool{}
 	var add func(h map[string][]string, body io.Reader)

@@ -32,7 +32,7 @@ type steps struct {
 	tools  []string // tools of the task, in addition to those of the grants
 	green  int      // tries until the task's checks are green; 0: they need not be
 	calls  []func(observed string) (name string, args map[string]any)
-	told   []string // what was observed of each call
+	told   []string // the observations of each call
 }
 
 func (s *steps) turn(r fakegemini.Request) fakegemini.Turn {

@@ -48,8 +48,8 @@ func openQueue(cfg config.Config, st store.Store, o options, log *slog.Logger) q
 	return documents
 }
 
-// Work moves requested runs in this process until ctx ends. It returns when the moves in progress are finished. It does
-// nothing unless the app was opened with [Working].
+// Work advances requested runs in this process until ctx ends. It returns when the advances in progress are finished.
+// It does nothing unless the app was opened with [Working].
 func (a *App) Work(ctx context.Context) {
 	w, ok := a.Queue.(*queueembedded.Worker)
 	if !ok {

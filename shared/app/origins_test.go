@@ -47,7 +47,7 @@ func withAShop(t *testing.T, e *endpoint) *proved {
 func TestOriginsOfAgent(t *testing.T) {
 	e := newEndpoint(t)
 	w := withAShop(t, e)
-	const refused = `The agent \"shop\" does not answer on this site.`
+	const refused = `The agent \"shop\" is not available on this site.`
 	w.wants("a message", w.says("shop", "action_look", nil, "Origin", otherSite), http.StatusForbidden, refused)
 	asked := w.says("shop", "action_rate", nil, "Origin", shopSite)
 	if len(asked.Calls) != 1 || asked.Calls[0].Approval == nil {

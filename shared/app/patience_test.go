@@ -12,7 +12,7 @@ import (
 )
 
 // TestPatienceOverHTTP checks over HTTP that a run waits while Gemini's quota of a minute is used up, says until when,
-// and continues by itself, after its mail was sent once.
+// and continues by itself, after its e-mail was sent once.
 func TestPatienceOverHTTP(t *testing.T) {
 	w, forward := deployTimed(t)
 	w.mail()

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// plannerWorker is the function that moves the planner's runs, and no others.
+// plannerWorker is the function that advances the planner's runs and no others.
 const plannerWorker = "resume-plan"
 
 // planTools are the tools that a plan can use if the program has them.

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 )
 
-// quarantine marks the runs of a store that was found to be an older copy of itself, before any of them moves. Only the
-// embedded store can detect that; for another store, the operator runs ops restore.
+// quarantine marks the runs of a store that was found to be an older copy of itself, before any of them advances. Only
+// the embedded store can detect that; for another store, the operator runs ops restore.
 func quarantine(ctx context.Context, st store.Store, env *unit.Env) error {
 	s, ok := st.(interface {
 		PutBack() (since time.Time, found bool, err error)
@@ -25,9 +25,9 @@ func quarantine(ctx context.Context, st store.Store, env *unit.Env) error {
 	}
 	r, err := env.Quarantine(ctx, since)
 	if err != nil {
-		return fmt.Errorf("the store is an older copy of itself, and its runs cannot be quarantined: %w", err)
+		return fmt.Errorf("the store was restored from an older copy, and its runs cannot be quarantined: %w", err)
 	}
-	env.Log.WarnContext(ctx, "the store is an older copy of itself: effects of its open runs ask their "+
+	env.Log.WarnContext(ctx, "the store was restored from an older copy: effects of its open runs ask their "+
 		"users again, and nothing is permitted in advance", "counter", "store_put_back", "since", since,
 		"runs", r.Runs, "unreadable", r.Unreadable, "alwaysAllowed", r.Allowed, "tokens", r.Tokens, "hosts", r.Hosts,
 		"users", r.Users)

@@ -211,10 +211,10 @@ func TestTextOfReadMail(t *testing.T) {
 	}
 }
 
-// firstMail is the ID of the first mail that the local Gmail receives after an event.
+// firstMail is the ID of the first e-mail that the local Gmail receives after an event.
 const firstMail = "18c0000000000003"
 
-// TestMailRead reads a mail after a search for it, with the scope that both tools need.
+// TestMailRead reads an e-mail after a search for it, with the scope that both tools need.
 func TestMailRead(t *testing.T) {
 	const readonly = "https://www.googleapis.com/auth/gmail.readonly"
 	w := newLinked(t, "GMAIL_SEARCH=on")

@@ -149,7 +149,7 @@ func TestReminder(t *testing.T) {
 	if m.From != "countersign@example.com" || m.To != "Ana@example.com" || m.User != "countersign" {
 		t.Errorf("from %s to %s by %s", m.From, m.To, m.User)
 	}
-	for name, want := range map[string]string{"To": "Ana@example.com", "Subject": "Approve a mail to one person?",
+	for name, want := range map[string]string{"To": "Ana@example.com", "Subject": "Approve an e-mail to one person?",
 		"From": "Countersign <countersign@example.com>", "Auto-Submitted": "auto-generated"} {
 		if got := m.Header.Get(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
@@ -266,8 +266,8 @@ func TestReminderOfAnAgent(t *testing.T) {
 	for _, m := range w.server.Mails() {
 		got[m.To] = m.Header.Get("Subject")
 	}
-	want := map[string]string{"ana@example.com": "Approve a mail to one person?",
-		"cleo@example.com": "Approve a mail to one person?", "emil@example.com": "2 requests need your decision"}
+	want := map[string]string{"ana@example.com": "Approve an e-mail to one person?",
+		"cleo@example.com": "Approve an e-mail to one person?", "emil@example.com": "2 requests need your decision"}
 	if !maps.Equal(got, want) {
 		t.Errorf("mailed:\n%v, want\n%v\n%s", got, want, w.Logs.String())
 	}

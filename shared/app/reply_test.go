@@ -14,11 +14,11 @@ import (
 
 const mayReadMail = "https://www.googleapis.com/auth/gmail.readonly"
 
-// asked is a mail to ana with all that a reply depends on.
+// asked is an e-mail to ana with all that a reply depends on.
 const asked = "From: Ben <ben@example.com>\r\nTo: ana@example.com, cleo@example.com\r\nCc: dan@example.com\r\n" +
 	"Message-ID: <2@example.com>\r\nReferences: <1@example.com>\r\nSubject: Lunch plan\r\n\r\nIs noon fine?\r\n"
 
-// answering is a deployment whose user ana has received a mail and lets it be read.
+// answering is a deployment whose user ana has received an e-mail and lets it be read.
 func answering(t *testing.T, mail string, settings ...string) (w *proved, id string) {
 	t.Helper()
 	w = deploy(t, append(settings, "GMAIL_SEARCH=on")...)
@@ -29,7 +29,7 @@ func answering(t *testing.T, mail string, settings ...string) (w *proved, id str
 	return w, w.Google.Newest(testkit.Address("ana"))
 }
 
-// proposes makes the model propose a mail, and returns the run and its card.
+// proposes makes the model propose an e-mail, and returns the run and its card.
 func (w *proved) proposes(args map[string]any) (testkit.Answer, string) {
 	w.t.Helper()
 	w.SetModel(testkit.Wants(gmail.Name, args))
@@ -40,7 +40,7 @@ func (w *proved) proposes(args map[string]any) (testkit.Answer, string) {
 	return r, string(w.call("GET", "/api/agent/approvals/pending", "").Body)
 }
 
-// sends approves the card of a run and returns the mail that was sent.
+// sends approves the card of a run and returns the e-mail that was sent.
 func (w *proved) sends(r testkit.Answer) string {
 	w.t.Helper()
 	if len(r.Approvals) != 1 {
@@ -74,7 +74,7 @@ func TestReplyDerived(t *testing.T) {
 		all        bool
 		card, sent []string
 	}{
-		"to the sender": {asked, false, []string{"the mail is from ben@example.com", "Is noon fine?", "Lunch plan"},
+		"to the sender": {asked, false, []string{"the e-mail is from ben@example.com", "Is noon fine?", "Lunch plan"},
 			[]string{"To: ben@example.com\r\n", "Subject: Re: Lunch plan", "In-Reply-To: <2@example.com>",
 				"References: <1@example.com> <2@example.com>", "> Is noon fine?", "Noon is fine."}},
 		"to all": {asked, true, []string{"copies go to all others who got it"},
@@ -84,10 +84,10 @@ func TestReplyDerived(t *testing.T) {
 			[]string{"To: billing@pay.example\r\n"}},
 		"to a sender whose header has another form": {"From: ben@example.com <ben@example.com>;\r\n" +
 			"To: Cleo [Acme] <cleo@example.com>; Dan, Sales <dan@example.com>\r\nSubject: Lunch plan\r\n\r\nHi",
-			true, []string{"the mail is from ben@example.com"},
+			true, []string{"the e-mail is from ben@example.com"},
 			[]string{"To: ben@example.com\r\n", "Cc: cleo@example.com, dan@example.com\r\n"}},
 		"to oneself": {strings.Replace(asked, "Ben <ben@example.com>", "ana@example.com", 1), false,
-			[]string{"you wrote the mail that this answers"}, []string{"cleo@example.com"}},
+			[]string{"you wrote the e-mail that this answers"}, []string{"cleo@example.com"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, id := answering(t, c.mail)
@@ -173,8 +173,8 @@ func TestReplyReadAgain(t *testing.T) {
 	}
 }
 
-// TestReplyRedirected checks that an always-allowed address is not enough for a redirected reply and a
-// forwarded mail, even if its user named all addresses in the mail, and whether or not the model has read the mail.
+// TestReplyRedirected checks that an always-allowed address is not enough for a redirected reply and a forwarded mail,
+// even if its user named all addresses in the e-mail, and whether or not the model has read the e-mail.
 func TestReplyRedirected(t *testing.T) {
 	w, id := answering(t, "Reply-To: bob@example.com\r\nFrom: ben@example.com\r\nTo: ana@example.com\r\n"+
 		"Message-ID: <2@example.com>\r\nSubject: Lunch\r\n\r\nNoon?\r\n")

@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
-// TestReplyToTricks has strangers hide where a reply goes. Either the card names that address and warns, or the mail
-// cannot be answered. The mail goes to the address on the card, and to no other.
+// TestReplyToTricks has strangers hide where a reply goes. Either the card names that address and warns, or the e-mail
+// cannot be answered. The e-mail goes to the address on the card, and to no other.
 func TestReplyToTricks(t *testing.T) {
 	for name, c := range map[string]struct {
 		header string

@@ -181,7 +181,7 @@ func (l looker) file(ctx context.Context, commit, path string, most int) (string
 	if len(shown) >= f.Size {
 		return fmt.Sprintf("\n%s:\n%s\n", path, shown), nil, nil
 	}
-	return fmt.Sprintf("\n%s, its first %d of %d bytes:\n%s\n", path, len(shown), f.Size, shown),
+	return fmt.Sprintf("\n%s, the first %d of %d bytes:\n%s\n", path, len(shown), f.Size, shown),
 		&run.Excerpt{Path: path, Shown: len(shown), Size: f.Size}, nil
 }
 

@@ -37,8 +37,8 @@ func TestRepositoryContextBounded(t *testing.T) {
 	}
 	own, open := run.Session{State: state}.Parts()
 	if strings.Count(open, "Nr ") != 30 || strings.Contains(own, "Nr ") || strings.Count(state, "\na/folder/") < 200 ||
-		!strings.Contains(state, "\n[…]\n\nREADME.md, its first 6144 of 81920 bytes:\né") ||
-		!strings.Contains(state, "\nAGENT.md, its first 10240 of 81920 bytes:\né") {
+		!strings.Contains(state, "\n[…]\n\nREADME.md, the first 6144 of 81920 bytes:\né") ||
+		!strings.Contains(state, "\nAGENT.md, the first 10240 of 81920 bytes:\né") {
 		t.Errorf("of %d issues and %d files is told: %.3000s", strings.Count(open, "Nr "),
 			strings.Count(state, "\na/folder/"), state)
 	}

@@ -13,7 +13,7 @@ import (
 const deskAlias = "desk@example.com"
 
 // TestSendAsAlias sends from a verified address of the account's own, in both modes. The card shows it, and the answer
-// to a mail leaves the alias out.
+// to an e-mail leaves the alias out.
 func TestSendAsAlias(t *testing.T) {
 	for _, mode := range []string{"draft", "direct"} {
 		w, id := answering(t, strings.Replace(asked, "cleo@", "desk@", 1), "GMAIL_SEND_MODE="+mode)

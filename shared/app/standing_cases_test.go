@@ -142,7 +142,7 @@ func triesLabels(t *testing.T, respect string) (shown string, asked bool) {
 	w.wants("always", w.decide(c, "approve_and_always_allow_command"), http.StatusOK, "")
 	w.deliver()
 	shown = fmt.Sprint(c.preview)
-	w.files(home) // the permission covers this mail too
+	w.files(home) // the permission covers this e-mail too
 	ids[home] = w.Google.Newest(testkit.Address(home))
 	uid, next := "ana", args(home, "Invoices")
 	switch respect {
@@ -186,7 +186,7 @@ func triesNotes(t *testing.T, respect string) (shown string, asked bool) {
 	return shown, a.Actions[0].Status == "awaiting_confirmation"
 }
 
-// files gives an account a mail, and a label of its own.
+// files gives an account an e-mail, and a label of its own.
 func (w *proved) files(account string) {
 	w.t.Helper()
 	email := testkit.Address(account)

@@ -51,7 +51,7 @@ var permissions = map[string]permission{
 	"an always-allowed change of labels": {
 		given: []string{"gmail.ruleModify"}, try: triesLabels,
 		shows: []string{"ana-home@", "Exactly this, for 90 days and up to 20 times a day: ",
-			"Add the label “Invoices”; Archive (remove from the inbox), for any mails of ana-home@"},
+			"Add the label “Invoices”; Archive (remove from the inbox), for any e-mails of ana-home@"},
 		differs: []string{"another label", "one label fewer", "renamed", "account", "end", "count", "user",
 			"taken back"},
 	},

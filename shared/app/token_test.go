@@ -21,7 +21,7 @@ import (
 func TestGitHubTokenSetting(t *testing.T) {
 	for name, app := range map[string]struct {
 		settings []string
-		way      string // what ben is told to do
+		way      string // the reason that ben gets
 	}{"beside an App": {way: "Please link one first."},
 		"without one": {settings: []string{"GITHUB_CLIENT_ID=", "GITHUB_CLIENT_SECRET="}, way: "GITHUB_CLIENT_ID"}} {
 		t.Run(name, func(t *testing.T) {

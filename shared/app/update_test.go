@@ -36,7 +36,7 @@ func TestUpdateEvent(t *testing.T) {
 	r := w.askOf("days")
 	holds(t, "the card", string(w.call("GET", "/api/agent/approvals/pending", "").Body),
 		`{"label":"Event","value":"Lunch"}`, "Tuesday, 5 January 2027, 12:00", "Tuesday, 5 January 2027, 15:00",
-		`{"label":"Newly invited","value":"bob@example.com"}`, "Google mails the change to everyone invited")
+		`{"label":"Newly invited","value":"bob@example.com"}`, "Google e-mails the change to everyone invited")
 	if err := w.Google.ChangeEvent(testkit.Address("ana"), event()["id"].(string),
 		map[string]any{"summary": "Dinner"}); err != nil {
 		t.Fatal(err)
@@ -111,17 +111,17 @@ func TestInvitationAnswered(t *testing.T) {
 	}
 }
 
-// TestDraftReply leaves an answer to a mail among the drafts, derived as a reply is.
+// TestDraftReply leaves an answer to an e-mail among the drafts, derived as a reply is.
 func TestDraftReply(t *testing.T) {
 	w, id := answering(t, asked, "AGENTS="+daysAgent(t, gmail.LeaveDraft))
 	w.SetModel(testkit.Wants(gmail.LeaveDraft, map[string]any{"to": []string{"eve@example.com"}, "subject": "x",
 		"body": "Noon is fine.", "replyTo": map[string]any{"messageId": id}}))
 	r := w.askOf("days")
 	holds(t, "the card", string(w.call("GET", "/api/agent/approvals/pending", "").Body),
-		"Leave a draft of an e-mail to one person", `{"label":"To","value":"ben@example.com"}`)
+		"Save a draft of an e-mail to one person", `{"label":"To","value":"ben@example.com"}`)
 	if r = w.approve(r); r.Status != "completed" ||
-		!strings.Contains(string(r.Body), "Left a draft of “Re: Lunch plan”.") {
-		t.Errorf("%s; want r.Status “completed”, r.Body with “Left a draft of “Re: Lunch plan”.”", r.Body)
+		!strings.Contains(string(r.Body), "Saved a draft of “Re: Lunch plan”.") {
+		t.Errorf("%s; want r.Status “completed”, r.Body with “Saved a draft of “Re: Lunch plan”.”", r.Body)
 	}
 	drafts := w.Google.Drafts(testkit.Address("ana"))
 	if len(drafts) != 1 || len(w.Google.Messages()) != 0 {
@@ -139,7 +139,7 @@ func TestDraftInDirectMode(t *testing.T) {
 	}
 }
 
-// TestLabelsChanged archives a mail, with the scope that only an operator's setting asks for.
+// TestLabelsChanged archives an e-mail, with the scope that only an operator's setting asks for.
 func TestLabelsChanged(t *testing.T) {
 	w := newLinked(t, "GMAIL_MODIFY=on", "AGENTS="+daysAgent(t, gmail.Modify))
 	w.files(home)

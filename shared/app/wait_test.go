@@ -79,7 +79,7 @@ func (w *proved) waitsForEnd(moves *testkit.Deployment) {
 	}
 }
 
-// TestPreferAcrossOrigins checks that a page can send the preference, and read what was applied.
+// TestPreferAcrossOrigins checks that a page can send the preference, and read the applied one.
 func TestPreferAcrossOrigins(t *testing.T) {
 	w := deploy(t, "ALLOWED_ORIGINS=https://shop.example")
 	a, err := w.Call(t.Context(), "ana", http.MethodOptions, "/api/agent/approvals/resolve", "",

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
-// receiver is an endpoint that accepts what is signed with its key.
+// receiver is an endpoint that accepts notifications signed with its key.
 type receiver struct {
 	t   *testing.T
 	key []byte

@@ -63,7 +63,7 @@ func TestWishRace(t *testing.T) {
 			var all sync.WaitGroup
 			for range 3 {
 				all.Go(func() {
-					// A try can be told to come again while another one is in progress. It cannot order twice.
+					// A try can be refused for now while another one is in progress. It cannot order twice.
 					if a, err := w.Call(t.Context(), "ana", "POST", chatPath,
 						said(id, "order a blue mug")); err != nil || a.HTTP >= http.StatusInternalServerError &&
 						a.HTTP != http.StatusServiceUnavailable {

@@ -135,8 +135,8 @@ type Config struct {
 	TraceSampler string
 	// OTEL_TRACES_SAMPLER_ARG: for a ratio, the share of runs that are traced, from 0 to 1
 	TraceRatio float64
-	// OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: `delta` and `lowmemory` send what was measured since the last
-	// message, `cumulative` what was measured since the process began
+	// OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE: `delta` and `lowmemory` send the measurements since the last
+	// message, `cumulative` all since the process began
 	MetricsCumulative bool
 	// OTEL_METRIC_EXPORT_INTERVAL: the milliseconds after which a long request sends its metrics
 	MetricsInterval time.Duration

@@ -221,7 +221,7 @@ func (l *loader) reach(c *Config) {
 // docker reads which engine runs containers, and with which images. A tcp engine without client certificates is
 // refused, because anyone who can use an engine is root on its machine.
 func (l *loader) docker(c *Config) {
-	const host = "unix:///path/of/a.sock, or tcp://host:port with DOCKER_CERT_PATH beside it"
+	const host = "unix:///path/of/a.sock, or tcp://host:port together with DOCKER_CERT_PATH"
 	const images = "up to 20 names of images with commas between them, such as docker.io/library/golang:1.26"
 	const certs = "a directory with ca.pem, cert.pem and key.pem"
 	c.Docker.Host = l.text("DOCKER_HOST", "", host, isEngine)

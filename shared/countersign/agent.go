@@ -154,7 +154,7 @@ func (c *core) setSelf() error {
 	return errors.Join(wrong...)
 }
 
-// number replaces zero by a default.
+// number replaces zero with a default.
 func number[T comparable](v *T, def T) {
 	if reflect.ValueOf(v).Elem().IsZero() {
 		*v = def
@@ -257,7 +257,7 @@ func (c *core) rules() (policy.Rules, error) {
 	return r, errors.Join(wrong...)
 }
 
-// silent is the queue of an agent. It sends nothing, because callers move their own runs.
+// silent is the queue of an agent. It sends nothing, because callers advance their own runs.
 type silent struct{}
 
 func (silent) Resume(context.Context, queue.Message) error { return nil }
@@ -267,8 +267,8 @@ func (silent) Close() error                                { return nil }
 // identity.
 func (a *Agent) As(user string) *Agent { return &Agent{core: a.core, user: user} }
 
-// Close detaches from all runs that are moving, as a cancelled context does, and waits for that. Afterwards every
-// call returns [ErrClosed], for all users. Options.Store stays open.
+// Close detaches from all runs in progress, as a cancelled context does, and waits for that. Afterwards every call
+// returns [ErrClosed], for all users. Options.Store stays open.
 func (a *Agent) Close() error {
 	c := a.core
 	c.mu.Lock()

@@ -20,7 +20,7 @@ import (
 // does not count.
 type Budget struct {
 	Tokens  int              // of all requests and answers, thoughts included
-	Effects int              // effects that were begun; retries of one effect count once
+	Effects int              // effects that were started; retries of one effect count once
 	Money   int64            // the model's costs, in millionths of the currency of Prices
 	Prices  map[string]Price // by the model's name; "" is for all other models
 }

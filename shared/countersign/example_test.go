@@ -111,7 +111,7 @@ func ExampleAgent_Resume() {
 	// true
 }
 
-// A file goes to the model with its prompt. Any reader will do: a file, an upload, a part of a mail. The content
+// A file goes to the model with its prompt. Any reader will do: a file, an upload, a part of an e-mail. The content
 // decides the type.
 func ExampleAttach() {
 	m := newScript(say("It costs 1,200 euros."))

@@ -105,7 +105,7 @@ func (c *core) setSkills() error {
 	library = library.For(c.tools)
 	c.skills = library
 	for _, w := range library.Warnings() {
-		c.log.Warn("a skill is not as expected", "reason", w.Error())
+		c.log.Warn("a skill has a problem", "reason", w.Error())
 	}
 	var wrong error
 	tools := library.Tools()

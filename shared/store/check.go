@@ -51,7 +51,7 @@ func CheckCommit(writes []Write) error {
 		}
 		seen[w.Doc.Path] = true
 		if total += size; total > MaxCommit {
-			return fmt.Errorf("%w: the commmore than %d bytes", ErrTooLarge, MaxCommit)
+			return fmt.Errorf("%w: the commit has more than %d bytes", ErrTooLarge, MaxCommit)
 		}
 	}
 	return nil

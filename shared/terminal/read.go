@@ -153,7 +153,7 @@ func SetProgram(ctx context.Context, st store.Store, uid, hostID, home string, p
 	})
 }
 
-// note replaces a document by the result of read. It writes nothing if the result is the same or the document does
+// note replaces a document with the result of read. It writes nothing if the result is the same or the document does
 // not exist.
 func note(ctx context.Context, st store.Store,
 	read func(context.Context) (v any, d store.Doc, same bool, err error)) error {

@@ -25,7 +25,7 @@ func Wants(tool string, args any) fakegemini.ModelFunc {
 	}
 }
 
-// Mail returns the arguments of a mail.
+// Mail returns the arguments of an e-mail.
 func Mail(to, subject, body string) map[string]any {
 	return map[string]any{"to": []string{to}, "subject": subject, "body": body}
 }

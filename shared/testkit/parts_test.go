@@ -29,7 +29,7 @@ type broken struct {
 	part realpart.Part
 	take func(t *testing.T)
 	says string                                // by the part
-	env  func(t *testing.T, dir string) string // a variable that has the part be broken; dir does not exist yet
+	env  func(t *testing.T, dir string) string // a variable that breaks the part; dir does not exist yet
 }
 
 var parts = map[string]broken{

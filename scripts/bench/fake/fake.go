@@ -27,8 +27,7 @@ func Handler(reply fakegemini.ModelFunc) http.Handler {
 	})
 }
 
-// knownRoles changes roles that some frameworks invent to the user's role. In this point the fake is stricter than the
-// service.
+// knownRoles changes roles that some frameworks invent to the user's role. The fake is stricter than the service here.
 func knownRoles(r *http.Request) error {
 	body, err := io.ReadAll(io.LimitReader(r.Body, fakegemini.MaxBody))
 	for _, role := range []string{"tool", "function"} {

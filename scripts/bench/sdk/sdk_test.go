@@ -157,7 +157,7 @@ func BenchmarkTool(b *testing.B) {
 	})
 }
 
-// BenchmarkLong measures turns in a session that has some 1,000 messages; it grows by two with each.
+// BenchmarkLong measures turns in a session that has about 1,000 messages; it grows by two with each.
 func BenchmarkLong(b *testing.B) {
 	each(b, func(b *testing.B, session func() turn) {
 		ask := session()

@@ -37,7 +37,7 @@ await run({
       await accessible(p, 'a card that has expired');
     }
     await shot(other, 'expired');
-    const left = (p) => p.getByRole('group', { name: 'Words that were not sent' });
+    const left = (p) => p.getByRole('group', { name: 'Text that was not sent' });
     await left(other).getByText('Subject: The demo, tomorrow').waitFor();
     await settled('the conversation tells what became of it', async () =>
       (await page.locator('.live[data-status=failed], .live[data-status=completed]').count()) === 1, wait);

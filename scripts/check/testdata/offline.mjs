@@ -72,7 +72,7 @@ await run({
     await rows(page, 'rejected').waitFor();
     await page.getByText('Exact details').click();
     await page.locator('.record q').getByText('Wrong person').waitFor();
-    expect('nothing is left', (await page.getByRole('group', { name: 'Words that were not sent' }).count()) === 0);
+    expect('nothing is left', (await page.getByRole('group', { name: 'Text that was not sent' }).count()) === 0);
   },
 
   'it survives a reload': async (page) => {

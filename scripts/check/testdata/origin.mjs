@@ -37,7 +37,7 @@ const steps = {
     };
     await ask(page, 'rate the blue pen 5 stars');
     await press('Approve');
-    await card.getByText(/^Begins in \d+ s$/).waitFor();
+    await card.getByText(/^Starts in \d+ s$/).waitFor();
     expect('nothing else can be said meanwhile', await chat(page).getByRole('button', { name: 'Send' }).isHidden());
     expect('nothing is found by axe-core', (await findings(page)).length === 0);
     await shot(page, 'origin-held');
@@ -49,7 +49,7 @@ const steps = {
     await card.getByLabel('Stars', { exact: true }).fill('2');
     expect('nobody is shown JSON', (await card.getByText('JSON').count()) === 0);
     await press('Approve changes');
-    await card.getByText(/^Begins in \d+ s$/).waitFor();
+    await card.getByText(/^Starts in \d+ s$/).waitFor();
     await settled('the page shows what is new',
       async () => (await page.locator('#rated').innerText()) === 'pen-blue 2');
     await shot(page, 'origin-edited');
@@ -63,9 +63,9 @@ const steps = {
     await page.goto(NEIGHBOUR_URL);
     await chat(page).evaluate((el) => el.setAttribute('agent', 'pens'));
     await ask(page, 'rate the blue pen 5 stars');
-    await chat(page).getByText('The agent "pens" does not answer on this site.').waitFor();
+    await chat(page).getByText('The agent "pens" is not available on this site.').waitFor();
     await settled('its developer is told what to do',
-      () => warned.some((w) => w.includes(`(origins) has to name ${NEIGHBOUR_URL}.`)));
+      () => warned.some((w) => w.includes(`origins must contain ${NEIGHBOUR_URL}.`)));
     await shot(page, 'origin-not-bound');
     await page.context().close();
   },
@@ -83,7 +83,7 @@ const steps = {
     expect(`it names the origin: ${told}`,
       told.length > 0 && told.every((p) => p.includes('CORS') && p.includes(STRANGER_URL)));
     await settled('its developer is told what to do',
-      () => warned.some((w) => w.includes(`ALLOWED_ORIGINS there has to name ${STRANGER_URL}.`)));
+      () => warned.some((w) => w.includes(`ALLOWED_ORIGINS must contain ${STRANGER_URL}.`)));
     await shot(page, 'origin-refused');
     await page.context().close();
   },

@@ -65,7 +65,7 @@ await doc('GET /api/agent/agents',
 await doc('GET /api/agent/plans', { ok: true, sessions: [] });
 
 const begin = async (page) => {
-  await page.getByLabel('Your wish').fill('Fix the link');
+  await page.getByLabel('Your request').fill('Fix the link');
   await page.getByLabel('Repository').fill('https://github.com/demo/site');
   await page.getByRole('button', { name: 'Propose a plan' }).click();
 };
@@ -83,14 +83,15 @@ await run({
     const [{ returnTo }] = await sent('/api/agent/connections/github');
     expect(`it comes back to this form (${returnTo})`, returnTo === '/#/plans');
     await page.goto(process.env.BASE_URL + returnTo);
-    await page.getByLabel('Your wish').waitFor();
+    await page.getByLabel('Your request').waitFor();
     await page.reload();
-    await settled('the wish is kept', async () => (await page.getByLabel('Your wish').inputValue()) === 'Fix the link');
+    await settled('the wish is kept',
+      async () => (await page.getByLabel('Your request').inputValue()) === 'Fix the link');
     expect('the zone is shown', await page.getByLabel(/^Deadline \(your clock, .+\)$/).isVisible());
     await accessible(page, 'the form');
   },
   'the deadline is the one that the wish names, or asked for': async (page) => {
-    const [wish, until] = [page.getByLabel('Your wish'), page.getByLabel(/^Deadline/)];
+    const [wish, until] = [page.getByLabel('Your request'), page.getByLabel(/^Deadline/)];
     const day = (n) => page.evaluate((days) => {
       const at = new Date(Date.now() + days * 86400000);
       return new Date(at.getTime() - at.getTimezoneOffset() * 60000).toISOString().slice(0, 10);
@@ -214,7 +215,7 @@ await run({
     await page.getByRole('button', { name: 'Go back' }).click();
     await put('EXECUTING');
     await it.event('run.status', { status: 'executing' });
-    const left = page.getByRole('group', { name: 'Words that were not sent' });
+    const left = page.getByRole('group', { name: 'Text that was not sent' });
     await left.getByText('File: style.txt').waitFor();
     await left.getByRole('button', { name: 'Discard' }).click();
     await put('AWAITING_CONFIRMATION', { approvals: [approval('8'.repeat(64))] });
@@ -265,7 +266,7 @@ await run({
     await page.getByLabel('Comment').fill('Not before noon');
     await put('EXECUTING');
     await it.event('run.status', { status: 'executing' });
-    const left = page.getByRole('group', { name: 'Words that were not sent' });
+    const left = page.getByRole('group', { name: 'Text that was not sent' });
     await left.getByText('Close the old issue, too').waitFor();
     expect('and the comment', (await left.innerText()).includes('Not before noon'));
     await accessible(page, 'words about a plan that were not sent');

@@ -20,7 +20,7 @@ await run({
     await input.setInputFiles([{ name: 'link.txt', mimeType: 'text/plain', buffer: Buffer.from('The link is old.') },
       { name: 'report.txt', mimeType: 'text/plain', buffer: large }]);
     await page.locator('.attached li').filter({ hasText: 'report.txt' }).waitFor();
-    await page.getByLabel('Your wish').fill('fix the broken link of demo/site and open an issue about it');
+    await page.getByLabel('Your request').fill('fix the broken link of demo/site and open an issue about it');
     await page.getByLabel('Repository').fill(`${process.env.BASE_URL}/dev/github/demo/site`);
     await settled('the large file is uploaded', async () => await page.getByRole('progressbar').count() === 0);
     await accessible(page, 'a wish with files');
@@ -74,7 +74,7 @@ await run({
   'a wish becomes a plan that waits, also over a kill and a reload': async (page) => {
     await signIn(page, 'demo-user');
     await view(page, 'Plans');
-    await page.getByLabel('Your wish').fill('fix the broken link of demo/site and open an issue about it');
+    await page.getByLabel('Your request').fill('fix the broken link of demo/site and open an issue about it');
     await page.getByLabel('Repository').fill(`${process.env.BASE_URL}/dev/github/demo/site`);
     await page.getByRole('button', { name: 'Propose a plan' }).click();
     await cards(page).getByRole('heading', { name: /^Plan for/ }).waitFor();

@@ -18,13 +18,13 @@ await run({
     await signIn(page, 'paul');
     await service(3600);
     await rated(page, 5);
-    await page.locator('.action').getByText(/^Waits until .*: its service asked for a pause$/).waitFor();
+    await page.locator('.action').getByText(/^Waiting until .*: the service asked for a pause$/).waitFor();
     await look(page, 'postponed', page.locator('.action'));
     await page.reload();
-    await page.locator('.action').getByText(/^Waits until/).waitFor();
+    await page.locator('.action').getByText(/^Waiting until/).waitFor();
     await ask(page, 'hello'); // the conversation does not wait for it
     await page.locator('.message.assistant').getByText('offline demo model').waitFor();
-    await page.locator('.action').getByText(/^Waits until/).waitFor();
+    await page.locator('.action').getByText(/^Waiting until/).waitFor();
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.locator('.action').getByText('Cancelled, nothing was done').waitFor();
   },
@@ -45,7 +45,7 @@ await run({
     const page = await visit({ viewport: { width: 390, height: 844 }, locale: 'de-DE', timezoneId: 'Asia/Kathmandu' });
     await signIn(page, 'petra');
     await rated(page, 4);
-    const chip = page.locator('.action').getByText(/^Waits until/);
+    const chip = page.locator('.action').getByText(/^Waiting until/);
     await chip.waitFor();
     const words = await chip.innerText();
     expect(`the time is in the reader's own words: ${words}`, /\d\d:\d\d GMT\+5:45/.test(words));
@@ -59,7 +59,7 @@ await run({
     await newThread(page);
     await service(5);
     await rated(page, 3);
-    await page.locator('.action').getByText(/^Waits until/).waitFor();
+    await page.locator('.action').getByText(/^Waiting until/).waitFor();
     await service(0);
     await rows(page, 'completed').waitFor();
     await ended(page);

@@ -103,7 +103,7 @@ await run({
     await opened(page).getByRole('button', { name: 'Delete the event' }).click();
     await cards(page).getByRole('heading', { name: 'Delete a calendar event with 1 guest' }).waitFor();
     const shown = await words(cards(page));
-    for (const part of ['Lunch', 'ana@example.com', 'Google mails everyone invited that it is cancelled', 'From']) {
+    for (const part of ['Lunch', 'ana@example.com', 'Google e-mails everyone invited that it is cancelled', 'From']) {
       expect(`the card tells ${part}: ${shown}`, shown.toLowerCase().includes(part.toLowerCase()));
     }
     expect('it is as it is', (await cards(page).getByRole('button', { name: /Edit before|Always allow/ }).count())

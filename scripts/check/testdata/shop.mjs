@@ -128,7 +128,7 @@ const steps = {
   },
 
   'each answer has the record beside it': async (page) => {
-    await ask(page, 'put a green mug in the cart', 'On record: The page carried out fill-quantity, click-add-to-cart.');
+    await ask(page, 'put a green mug in the cart', 'On record: The page ran fill-quantity, click-add-to-cart.');
     await ask(page, 'hello', 'On record: Nothing was sent or changed in this run.');
     await ask(page, 'remove the green mug from my cart', 'The cart is empty.');
   },
@@ -232,7 +232,7 @@ const steps = {
       }
       await fits('with a card');
       await page.keyboard.press('Escape');
-      await page.getByRole('button', { name: 'Open the chat: Assistant, 1 waits for you' }).waitFor();
+      await page.getByRole('button', { name: 'Open the chat: Assistant, 1 needs your decision' }).waitFor();
       await fits('with a badge');
       await page.getByRole('button', { name: 'Open the chat: Assistant' }).click();
       await chat(page).getByRole('button', { name: 'Edit before approving' }).click();

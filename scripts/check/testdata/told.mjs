@@ -107,7 +107,7 @@ await run({
     await outside(page, 'email ana@example.com that the demo is at ten');
     await deliver(1);
     expect(`nothing of the mail is in it: ${there.got[0]}`, !/ana@|demo/.test(there.got[0]));
-    await settled('it is shown', async () => (await shown()).join() === 'Approve a mail to one person?');
+    await settled('it is shown', async () => (await shown()).join() === 'Approve an e-mail to one person?');
     await cards(page).first().waitFor(); // the page heard of it, too
     await page.goto(`${BASE_URL}/#/audit`);
     await worker.evaluate(async () => {

@@ -4,7 +4,7 @@ import { accessible, ask, cards, expect, inbox, lain, newThread, press, run, set
   from './driver.mjs';
 import { look } from './looks/look.mjs';
 
-const left = (page) => page.getByRole('group', { name: 'Words that were not sent' });
+const left = (page) => page.getByRole('group', { name: 'Text that was not sent' });
 const prompt = (page) => page.getByLabel('Your request');
 
 /** elsewhere decides on all cards of the user as another tab or device does. */
@@ -33,7 +33,7 @@ await run({
     await page.locator('.action').getByText('Rejected, nothing was done').waitFor();
     await look(page, 'typed', left(page));
     await page.reload(); // they outlive it, as all that is typed does
-    await left(page).getByRole('button', { name: 'Put it into a message' }).click();
+    await left(page).getByRole('button', { name: 'Move it into a message' }).click();
     expect('the words in the input stay',
       (await prompt(page).inputValue()) === 'And one more thing\nNot before Monday');
     expect('it is offered once', !(await left(page).isVisible()));
@@ -51,7 +51,7 @@ await run({
     await elsewhere(page, 'approve_once');
     await left(page).getByText('Please wait for Ana').waitFor();
     await look(page, 'typed-inbox', left(page));
-    await left(page).getByRole('button', { name: 'Put it into a message' }).click();
+    await left(page).getByRole('button', { name: 'Move it into a message' }).click();
     await settled('its conversation has them', async () => (await prompt(page).inputValue()) === 'Please wait for Ana');
   },
 

@@ -1,6 +1,7 @@
 // Package offline lets a program of the cookbook run without a key: importing it starts a scripted Gemini in the
-// process and has the environment name it, unless the environment configures a real one. The script answers only the
-// cookbook's own prompts; for any other prompt, it says so. The program ends with the `go run` that has started it.
+// process and sets the environment to its address, unless the environment configures a real one. The script answers
+// only the cookbook's own prompts; for any other prompt, it says so. The program ends with the `go run` that has
+// started it.
 package offline
 
 import (

@@ -66,7 +66,7 @@ func (c *call) stdin() io.Reader {
 	return c.in
 }
 
-// asking reads from the person at the terminal, and waits for input.
+// asking reads input from the person at the terminal, and waits for it.
 type asking struct{ c *call }
 
 func (a asking) Read(p []byte) (int, error) {
@@ -154,7 +154,7 @@ func (c *call) lines(names []string, use func(name, line string) bool) int {
 	})
 }
 
-// scan calls use for each line, until it returns false.
+// scan calls use for each line until use returns false.
 func (c *call) scan(r io.Reader, use func(line string) bool) error {
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, 4<<20)

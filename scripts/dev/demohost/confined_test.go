@@ -177,7 +177,7 @@ func contents(t testing.TB, dir string) string {
 	return b.String()
 }
 
-// TestCommandsConfined has commands that want to leave the disk be carried out, as if their user had approved each.
+// TestCommandsConfined has commands that want to leave the disk be executed, as if their user had approved each.
 func TestCommandsConfined(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)

@@ -195,7 +195,7 @@ func TestPersonsShell(t *testing.T) {
 	}
 }
 
-// TestOrdinaryLine has a line be carried out as ssh HOST LINE does.
+// TestOrdinaryLine executes a line as ssh HOST LINE does.
 func TestOrdinaryLine(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "host"))
 	var out, errs strings.Builder

@@ -58,7 +58,7 @@ type Host struct {
 	jobs     map[string]*job
 	consoles map[string]*console
 
-	claims sync.Mutex // while a command is begun or forbidden
+	claims sync.Mutex // while a command is started or forbidden
 }
 
 // Open opens the machine in its folder, and furnishes a new machine.

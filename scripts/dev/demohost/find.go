@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// find walks folders. It supports the most common tests and actions.
+// find walks folders. It supports only the most common tests and actions.
 func find(c *call) int {
 	var starts []string
 	args := c.args
@@ -175,7 +175,7 @@ func (c *call) predicate(e *expression, name string, args []string) (test func(f
 	return nil, nil, fmt.Errorf("unknown predicate `%s'", name)
 }
 
-// named tests names in the spelling of spell.
+// named tests names after spell has converted them.
 func named(pattern string, spell func(string) string) func(fs.FileInfo) bool {
 	return func(i fs.FileInfo) bool {
 		ok, _ := path.Match(pattern, spell(i.Name())) // a pattern that is none matches nothing

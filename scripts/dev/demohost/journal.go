@@ -43,15 +43,16 @@ func (h *Host) stamp(create bool) string {
 	return stamp
 }
 
-// claimed reports whether a command was begun, though it may have deleted its journal: the file of the stamp lists all
-// that were, so that who forgets them is another host. Each has a line /ID/WHEN, with WHEN in seconds.
+// claimed reports whether a command was started, even if it has deleted its journal. The stamp's file has a line
+// /ID/WHEN for each started command, with WHEN in seconds. A host that has lost this file has another stamp, and counts
+// as another host.
 func (h *Host) claimed(id string) bool {
 	text, err := h.machine.disk.readFile(path.Join(keeperDir, "stamp"))
 	return err == nil && strings.Contains(string(text), "\n/"+id+"/")
 }
 
-// claim records the start of a command, and drops commands so old that settle never reports them as not begun. The
-// caller holds claims.
+// claim records the start of a command, and drops commands that are so old that settle never reports them as not
+// started. The caller holds claims.
 func (h *Host) claim(id string) error {
 	name := path.Join(keeperDir, "stamp")
 	text, err := h.machine.disk.readFile(name)
@@ -87,7 +88,7 @@ func (h *Host) exists(name string) bool {
 	return err == nil
 }
 
-// forbid sees to it that a command that was not begun never is, and reports whether that is so. The caller holds
+// forbid prevents a command that was not started from ever starting, and reports whether it could. The caller holds
 // claims.
 func (h *Host) forbid(id string) bool {
 	j := journalDir(id)
@@ -103,8 +104,8 @@ func (h *Host) forbid(id string) bool {
 	return h.exists(path.Join(j, "never"))
 }
 
-// forbidden reports whether a command was forbidden, and whether that was by the host that the caller knows: where the
-// journals were deleted since, the command may have been begun before.
+// forbidden reports whether a command was forbidden, and whether by the host that the caller knows: if the journals
+// were deleted since then, the command may have started before.
 func (h *Host) forbidden(r request) (yes, same bool) {
 	by, err := h.machine.disk.readFile(path.Join(journalDir(r.values["id"]), "never"))
 	return err == nil, strings.TrimSpace(string(by)) == r.values["boot"]+" "+r.values["stamp"]
@@ -190,7 +191,7 @@ const (
 	maxAge      = 7 * 24 * time.Hour
 )
 
-// prune deletes journals that are old, and the output of all but the last.
+// prune deletes old journals, and the output of all commands except the latest.
 func (h *Host) prune() {
 	entries, err := h.machine.disk.readDir(keeperDir)
 	if err != nil {

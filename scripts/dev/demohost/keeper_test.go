@@ -54,8 +54,8 @@ func TestSettleMeanwhile(t *testing.T) {
 	}
 }
 
-// TestJournalsOfKilledServer kills a server while a command runs. An ended command is known, a running one is lost,
-// and one that was not begun can begin.
+// TestJournalsOfKilledServer kills a server while a command runs. An ended command is known, a running one is lost, and
+// one that was not started can begin.
 func TestJournalsOfKilledServer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "host")
 	var handle string

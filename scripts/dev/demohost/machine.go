@@ -110,7 +110,7 @@ func (m *machine) load() error {
 	return m.save()
 }
 
-// save stores the state; a new file takes the old one's place.
+// save stores the state in a new file, which replaces the old one.
 func (m *machine) save() error {
 	data, err := json.MarshalIndent(m.state, "", "\t")
 	if err != nil {

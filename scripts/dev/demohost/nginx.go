@@ -24,7 +24,7 @@ func nginx(c *call) int {
 	return 0
 }
 
-// wrongConfiguration returns the mistake in nginx's files: missing files or unbalanced brackets.
+// wrongConfiguration returns the mistake in nginx's files: a missing file, or unbalanced brackets.
 func (c *call) wrongConfiguration() string {
 	for _, name := range []string{"/etc/nginx/nginx.conf", "/etc/nginx/sites-enabled/default"} {
 		text, err := c.disk.readFile(name)

@@ -43,9 +43,9 @@ func (d *disk) real(abs string) (string, error) {
 	return at, nil
 }
 
-// open checks what a command reads without its user being asked, and gives the command the names of the files in place
-// of descriptors: nothing changes links on this machine meanwhile but its own user. It returns why the command is not
-// begun, or nothing.
+// open checks the files that a command reads without approval, and passes their names instead of descriptors to the
+// command, because only this machine's own user can change links in the meantime. It returns the reason why the command
+// must not start, or "".
 func (h *Host) open(folders []string, files bool, paths []supervisor.Path, command string) (line, why string) {
 	d := h.machine.disk
 	for i, folder := range folders {

@@ -71,7 +71,8 @@ func (o *output) wake() {
 	o.more.Broadcast()
 }
 
-// next returns what the first part has from a byte on, when there is something, it is over, or gone says so.
+// next waits until the first part has bytes from an offset on, the output has ended, or gone reports true. It returns
+// the bytes.
 func (o *output) next(from int, gone func() bool) (p []byte, over bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -147,7 +147,7 @@ func substitution(command string) (pattern, with, how string, ok bool) {
 
 var special = lazyregexp.New(`\\.|[$&]`)
 
-// template makes what sed puts in place of a match one of Go's: \1 and & are ${1} and ${0} there, and $ is $$.
+// template converts the replacement of sed to Go's form: \1 and & become ${1} and ${0}, and $ becomes $$.
 func template(with string) string {
 	return special.ReplaceAllStringFunc(with, func(s string) string {
 		switch {

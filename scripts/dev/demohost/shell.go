@@ -25,10 +25,10 @@ type shell struct {
 	size    func() (cols, rows int)
 	pid     int
 	busy    underway
-	tty     *os.File    // what the person types; nil: nobody sits there
-	screen  io.Writer   // where the person sees what is printed; nil: as above
+	tty     *os.File    // the keys of the person; nil: no person is there
+	screen  io.Writer   // where the person sees the output; nil: as above
 	asks    atomic.Bool // a program waits for it
-	silent  atomic.Bool // what is typed is not shown (stty -echo)
+	silent  atomic.Bool // typed keys are not shown (stty -echo)
 	end     func()      // ends the shell, as SIGKILL does; nil: nothing does
 }
 
@@ -38,12 +38,12 @@ const (
 	maxGoroutines = 3000 // of the process, where it starts itself again and again
 )
 
-// unreal is where the interpreter would put the pipes of process substitutions, which it opens by itself and on the
-// real disk. Nothing can be made there.
+// unreal is the folder for the pipes of process substitutions, which the interpreter would create on the real disk. No
+// file can be created in it.
 const unreal = "/dev/null/pipes"
 
-// environ is the environment that a shell begins with. It answers also for the homes of users, which the interpreter
-// would else look up among those of the real machine.
+// environ is the environment that a shell starts with. It also returns users' home folders, which the interpreter would
+// otherwise look up on the real machine.
 type environ struct{ vars map[string]string }
 
 var homes = map[string]string{"root": "/root", "www-data": "/var/www", "nobody": "/nonexistent"}
@@ -73,7 +73,7 @@ func base() map[string]string {
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM": "xterm-256color"}
 }
 
-// runner returns an interpreter whose every door to files, folders and programs is the machine's.
+// runner returns an interpreter that reaches only the files, folders and programs of the simulated machine.
 func (s *shell) runner(vars map[string]string, dir string, in *os.File, out, errs io.Writer) (*interp.Runner, error) {
 	vars = maps.Clone(vars)
 	vars["UID"], vars["EUID"], vars["GID"], vars["TMPDIR"] = "0", "0", "0", unreal
@@ -97,7 +97,7 @@ func (s *shell) runner(vars map[string]string, dir string, in *os.File, out, err
 	return r, r.Run(context.Background(), hidden)
 }
 
-// What hides variables from commands that the interpreter has read by then.
+// This hides variables from the commands that the interpreter has already read.
 var (
 	hideTMPDIR = must(syntax.NewParser().Parse(strings.NewReader("unset TMPDIR"), ""))
 	hideBoth   = must(syntax.NewParser().Parse(strings.NewReader("unset TMPDIR HOME"), ""))
@@ -110,7 +110,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// ours are the interpreter's own commands that look at the real disk, or that it lacks: those of the machine instead.
+// ours replaces built-in commands that the interpreter lacks, or that would read the real disk.
 var ours = map[string]bool{"pwd": true, "type": true, "command": true, "builtin": true, "source": true, ".": true,
 	"kill": true, "umask": true, "ulimit": true, "jobs": true, "history": true, "hash": true, "bg": true, "fg": true}
 
@@ -135,7 +135,7 @@ func (s *shell) called(ctx context.Context, args []string) ([]string, error) {
 	return args, nil
 }
 
-// trapped leaves out signals, which never come here: a command that ignores them is ended all the same.
+// trapped leaves out signals, which never arrive here: even a command that ignores them can be ended.
 func trapped(args []string) []string {
 	if len(args) < 3 {
 		return args
@@ -153,7 +153,7 @@ func trapped(args []string) []string {
 	return append([]string{args[0], args[1]}, kept...)
 }
 
-// terminals answers -t, which the interpreter would ask the real machine.
+// terminals evaluates -t, for which the interpreter would ask the real machine.
 func (s *shell) terminals(hc interp.HandlerContext, args []string) []string {
 	at := slices.Index(args, "-t")
 	if at < 0 || at+1 == len(args) {
@@ -256,7 +256,7 @@ func (c *call) program(name string) int {
 
 var binaries = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin"}
 
-// script runs a file as the shell's own words.
+// script runs a file as a script of the shell.
 func (c *call) script(abs string) int {
 	info, err := c.disk.stat(abs)
 	switch {
@@ -286,7 +286,7 @@ func (c *call) interpret(abs string, params []string) int {
 	return c.subshell(string(text), abs, params)
 }
 
-// subshell runs words in a shell of their own with the exported variables.
+// subshell runs a script in a separate shell with the exported variables.
 func (c *call) subshell(text, name string, params []string) int {
 	file, err := syntax.NewParser().Parse(strings.NewReader(text), name)
 	if err != nil {
@@ -304,7 +304,7 @@ func (c *call) subshell(text, name string, params []string) int {
 	return c.code(r.Run(c, file))
 }
 
-// code is the exit code of what a runner returned.
+// code returns the exit code for a runner's error.
 func (c *call) code(err error) int { return exitCode(err, c.err) }
 
 func exitCode(err error, errs io.Writer) int {

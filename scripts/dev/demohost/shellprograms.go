@@ -52,7 +52,7 @@ func quiet(*call) int { return 0 }
 
 func failing(*call) int { return 1 }
 
-// bash runs a text or a file in a shell of its own.
+// bash runs a text or a file in a separate shell.
 func bash(c *call) int {
 	args := c.args
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
@@ -165,7 +165,7 @@ func sleep(c *call) int {
 	return 0
 }
 
-// env shows the environment, or starts a program in another one.
+// env prints the environment, or starts a program in a changed one.
 func env(c *call) int {
 	vars, args := c.exported(), c.args
 	for len(args) > 0 && c.name == "env" {
@@ -267,7 +267,7 @@ func which(c *call) int {
 	return code
 }
 
-// command runs a command without the shell's functions, or says where it is.
+// command runs a command without the shell's functions, or prints its path.
 func command(c *call) int {
 	args := c.args
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {

@@ -120,7 +120,7 @@ func (p part) last(text []byte) []byte {
 	return bytes.Join(lines, nil)
 }
 
-// follow shows what is added to a file.
+// follow prints the text that is added to a file.
 func (c *call) follow(name string) int {
 	at := int64(0)
 	if info, err := c.disk.stat(c.abs(name)); err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// maxPut is more than any file that can be attached to a request.
+// maxPut is larger than any file that can be attached to a request.
 const maxPut = 4 << 20
 
 // digest returns the SHA-256 of a file, or nothing.
@@ -55,7 +55,7 @@ func (d *disk) look(abs string, most int64) supervisor.File {
 	return f
 }
 
-// facts answers with a description of the file at a path.
+// facts prints a description of the file at a path.
 func (s *session) facts(r request) {
 	line, err := io.ReadAll(io.LimitReader(s.channel, maxCommand))
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *session) facts(r request) {
 	s.say(r, fmt.Sprintf("kind=%s\nsize=%d\nsum=%s\nreal=%s\n", f.Kind, f.Size, f.SHA256, encoded(f.Real)), "over")
 }
 
-// fetch answers with the first bytes of a file.
+// fetch prints the first bytes of a file.
 func (s *session) fetch(r request) {
 	_, text, whole := s.received(r)
 	folders, paths, _ := opens(r, text)
@@ -89,7 +89,7 @@ func (s *session) fetch(r request) {
 		content[:min(len(content), r.number("size", 0))], mark)
 }
 
-// put writes a file, if it is still the one that its user has seen.
+// put writes a file, unless it has changed since its user saw it.
 func (s *session) put(r request) {
 	all, err := io.ReadAll(io.LimitReader(s.channel, maxPut))
 	line, content, lined := strings.Cut(string(all), "\n")

@@ -2,15 +2,15 @@ package demohost
 
 import "sync"
 
-// underway counts the programs of a shell that run. A sync.WaitGroup would not do: what a command has put into the
-// background may just begin a program while the end of all is awaited.
+// underway counts the programs of a shell that run. A sync.WaitGroup does not suffice: a background job can start a
+// program while another goroutine waits for the end of all programs.
 type underway struct {
 	mu   sync.Mutex
 	n    int
 	over chan struct{} // nil: programs may begin; closed: no program begins, and none runs
 }
 
-// begin reports whether a program may begin. If so, call end after the program.
+// begin reports whether a program may start. If it may, the caller calls end after the program.
 func (u *underway) begin() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -30,8 +30,8 @@ func (u *underway) end() {
 	}
 }
 
-// close lets no further program begin. It returns the number of running programs, and a channel that is closed when
-// they have ended. It is called once.
+// close prevents the start of further programs. It returns the number of running programs, and a channel that is closed
+// when they have ended. Call it once.
 func (u *underway) close() (n int, over <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -84,7 +84,7 @@ func (c *call) used(f flags, s sum, name string) {
 	c.printf("%s\t%s\n", size, name)
 }
 
-// A filesystem is mounted; what is used beside the files that can be seen is in base.
+// A filesystem is mounted. base is the space that is used in addition to the visible files.
 type filesystem struct {
 	device, kind, mount string
 	size, base          int64

@@ -155,11 +155,10 @@ func (h *Host) pinned(r request, cwd, text string) (ok bool, rest string) {
 	return h.whichFile(cwd, plainText(name)) == plainText(file), rest
 }
 
-// maxCommand is more than any command that can be approved.
+// maxCommand is larger than any command that can be approved.
 const maxCommand = 64 << 10
 
-// received reads what start is given: the directory on a line, and the command up to the mark, which says that all of
-// it is there.
+// received reads the input of start: the directory on a line, and the command up to the mark at its end.
 func (s *session) received(r request) (cwd, command string, ok bool) {
 	all, err := io.ReadAll(io.LimitReader(s.channel, maxCommand))
 	if err != nil {
@@ -170,7 +169,7 @@ func (s *session) received(r request) (cwd, command string, ok bool) {
 	return plainText(cwd), command, lined && whole
 }
 
-// opens reads the lines about what the command may read, which come before it.
+// opens reads the lines before the command, which list the files that it may read.
 func opens(r request, text string) (folders []string, paths []supervisor.Path, command string) {
 	for range r.number("within", 0) {
 		line, rest, _ := strings.Cut(text, "\n")
@@ -187,7 +186,7 @@ func opens(r request, text string) (folders []string, paths []supervisor.Path, c
 	return folders, paths, text
 }
 
-// plainText decodes what the keeper's Go side has written in octal digits.
+// plainText decodes text that the keeper's Go side has written in octal digits.
 func plainText(s string) string {
 	return octalDigits.ReplaceAllStringFunc(s, func(o string) string {
 		n, _ := strconv.ParseUint(strings.TrimLeft(o, `\`), 8, 8) // three octal digits
@@ -198,7 +197,7 @@ func plainText(s string) string {
 // attach shows a command that another connection has started, or that has ended.
 func (s *session) attach(ctx context.Context, r request) {
 	h, id, from := s.host, r.values["id"], r.number("from", 0)
-	h.claims.Lock() // what is just being begun is a job then
+	h.claims.Lock() // a command that is just starting is a job then
 	j := h.job(id)
 	h.claims.Unlock()
 	if j != nil {
@@ -261,12 +260,12 @@ func (s *session) finish(r request, id string, rest []byte) {
 	_, _ = fmt.Fprintf(s.channel, "\n%s:%s\n", r.values["mark"], end) // as above
 }
 
-// input gives a running command what its user types, and shows it as a terminal does.
+// input passes the user's keys to a running command, and echoes them as a terminal does.
 func (s *session) input(r request) {
 	h, id := s.host, r.values["id"]
 	j := h.job(id)
 	if j == nil {
-		why := "absent" // what was typed may come before the command
+		why := "absent" // keys may arrive before the command
 		if _, over := h.ended(id); over || h.exists(path.Join(journalDir(id), "never")) {
 			why = "ended"
 		}

@@ -85,7 +85,7 @@ func (s *shell) run(ctx context.Context, w work) (o outcome) {
 	var over <-chan struct{}
 	o.left, over = s.busy.close()
 	cancel(errKilled)
-	select { // all of it has been told to end
+	select { // all parts are ending now
 	case <-over:
 	case <-time.After(2 * time.Second):
 	}

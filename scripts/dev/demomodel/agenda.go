@@ -18,7 +18,7 @@ type events struct {
 	More bool
 }
 
-// maxLines is the maximum number of events or mails in an answer.
+// maxLines is the maximum number of events or e-mails in an answer.
 const maxLines = 20
 
 // tellEvents answers the question from the calendar's events. It quotes titles, because strangers may have written

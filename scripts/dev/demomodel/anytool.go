@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// A tool that no rule is about can be called too: by its name, or by all words of it (“use note_write with
-// {"text":"x"}”, “call shout with text hello”, “shout hello”), and by some words of its name and its description where
-// no other rule takes the request.
+// A tool without a rule can be called too: by its name, or by all words of its name (“use note_write with
+// {"text":"x"}”, “call shout with text hello”, “shout hello”), and by some words of its name and its description if no
+// other rule takes the request.
 var (
 	namedToolRules  = []rule{{phrases: phrases("{request}"), questions: true, call: calling((*dialogue).named)}}
 	wordedToolRules = []rule{{phrases: phrases("{request}"), questions: true, fallback: true,
@@ -32,13 +32,13 @@ func calling(find func(*dialogue, text) (*offered, text)) func(*ask) (any, strin
 var (
 	using = lazyregexp.New(`(?i)^` + courtesy + `(?:(?:use|call|run|invoke|try)\s+(?:the\s+)?(?:tool\s+)?)?`)
 	chunk = lazyregexp.New(`[^\s,;:!?"()\x01]+[\s,;:!?]*`)
-	// small lists words that can be among the words of a tool's name, and glue the words that can follow the name.
+	// small lists words that may occur between the words of a tool's name; glue lists words that may follow the name.
 	small = strings.Fields("a an the my me tool action of for to what what's is are show tell give get make do")
 	glue  = lazyregexp.New(
 		`(?i)^(?:[\s,;:]*\b(?:with|that|saying|to(?:\s+say)?|args|arguments|and|of|for|about|as)\b)*[\s,;:]*`)
 )
 
-// named returns the tool that the text names in full, the one of the most words, and the text behind the name.
+// named returns the tool that the text names in full (the longest such name), and the text after the name.
 func (d *dialogue) named(t text) (*offered, text) {
 	t = t.from(len(using.FindString(t.mask)))
 	tool := d.tool(strings.TrimRight(chunk.FindString(t.mask), " \t\n,;:.!?"))
@@ -74,8 +74,8 @@ func (t *offered) behind(said text, described bool) (*offered, text) {
 	return t, said.from(end)
 }
 
-// spelled takes the words of the tool's name, and perhaps those that describe it, off the beginning of the text. It
-// returns how many words of the name are left, how many others were found, and where the last of them ends.
+// spelled removes the words of the tool's name, and optionally those of its description, from the beginning of the
+// text. It returns how many words of the name are left, how many others were found, and where the last of them ends.
 func (t *offered) spelled(said text, described bool) (left, found, end int) {
 	var others []string
 	if described {
@@ -99,7 +99,7 @@ func (t *offered) spelled(said text, described bool) (left, found, end int) {
 	return len(name), found, end
 }
 
-// callOf returns the call of the tool with the values in the text, or what to ask for.
+// callOf returns the call of the tool with the values in the text, or the missing value to ask for.
 func (a *ask) callOf(t *offered, said text) (any, string) {
 	said = said.from(len(glue.FindString(said.mask)))
 	if strings.HasPrefix(said.raw, "{") && json.Valid([]byte(said.raw)) {
@@ -121,7 +121,7 @@ func (a *ask) callOf(t *offered, said text) (any, string) {
 	return fakegemini.Call{Name: t.Name, Args: args}, ""
 }
 
-// fill finds values for the fields that have none: behind their names (“with text hello and times 3”), by their type,
+// fill finds values for the fields that have none: after their names (“with text hello and times 3”), by their type,
 // and as the rest of the text.
 func (t *offered) fill(args map[string]any, said text) {
 	left := said
@@ -199,7 +199,8 @@ func (f field) pattern() *lazyregexp.Regexp {
 	return anything
 }
 
-// value returns the field's value that the text names. Text that fits no type stays text: the tool has better errors.
+// value returns the value of the field in the text. A value that fits no type stays text, because the tool has better
+// errors.
 func (f field) value(said text) any {
 	words := said.plain()
 	for i, option := range f.options() {
@@ -229,8 +230,8 @@ func (f field) value(said text) any {
 	return words
 }
 
-// forced returns a call where the answer must be one, though no rule has any: of the tool that fits best, with what the
-// prompt has for it.
+// forced returns a call if the answer must be a call and no rule has one: it calls the tool that fits best, with the
+// values in the prompt.
 func (d *dialogue) forced() fakegemini.Call {
 	prompt := read(d.last())
 	t, rest := d.named(prompt)

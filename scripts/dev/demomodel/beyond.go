@@ -6,10 +6,10 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// This file finds the parts of a wish that the demo model understands and cannot carry out: orders about how and when a
-// mail goes, texts that it would have to write, files, conditions, and other people's calendars.
+// This file finds the parts of a wish that the demo model understands and cannot carry out: orders about how and when
+// an e-mail goes, texts that it would have to write, files, conditions, and other people's calendars.
 
-// cannot returns the answer to a wish that the demo model cannot fulfil, in the user's words.
+// cannot returns the answer to a request that the demo model cannot fulfil. It quotes the user's words.
 func cannot(words, reason string) string {
 	words = excerpt(strings.Trim(words, " \t\n,;:.!?-–"), 80)
 	return "I cannot do “" + words + "”: " + reason + " So I did nothing. Please leave it out"
@@ -53,17 +53,17 @@ var (
 		`be\s+(?:very\s+)?(?:polite|brief|short|nice|kind|friendly|formal|concise|gentle|clear|honest)\b|` +
 		`(?:friendlier|politer|nicer|shorter|longer|more\s+(?:polite|formal|friendly|casual|urgent))[\s.!]*$|` +
 		`follow\s+up\b|remind\s+me\b)(?:[^.\n]|\.\S)*)`)
-	// notSent matches words anywhere that forbid sending the mail at once.
+	// notSent matches words that forbid sending the e-mail at once, anywhere in the text.
 	notSent = lazyregexp.New(`(?i)\s((?:do\s+not|don['’]?t|never)\s+send\s+(?:it|this|that|the\s+\S+)\s+` +
 		`(?:before|until|till|yet|today|now|on|unless|if)\b(?:[^.\n]|\.\S)*)`)
-	// fashion matches a wish at the end of a text about the form or the priority of the mail.
+	// fashion matches words at the end of a text about the form or the priority of the e-mail.
 	fashion = lazyregexp.New(`(?i)[\s,(]((?:in|with|as|via|from|using)\s+(?:an?\s+|the\s+|my\s+|our\s+)?` +
 		`(?:\S+\s+)?(?:bold|italics?|html|markdown|plain\s+text|caps|capitals|pdf|colou?rs?|priority|importance|` +
 		`read\s+receipt|signature|letterhead|(?:work|private)\s+(?:account|address)|emojis?|smileys?|tone|style|` +
 		`tables?|bullet\s+points?|bullets|(?:numbered\s+|bulleted\s+)list|fonts?|sans|arial|helvetica|courier|` +
 		`outlook|slack|sms|whatsapp|teams|telegram|signal|` +
 		`german|french|spanish|italian|english|dutch|polish|russian|chinese|japanese))[\s.!)]*$`)
-	// secretly matches a wish of one word at the end.
+	// secretly matches a request of one word at the end.
 	secretly = lazyregexp.New(`(?i)[\s,](anonymously|encrypted|confidentially|secretly)[\s.!]*$`)
 	// untilThen matches a condition in place of a text.
 	untilThen = lazyregexp.New(`(?i)^(?:when|once|after|before|as\s+soon\s+as|until|unless|if)\s+\S+\s+\S`)
@@ -71,13 +71,13 @@ var (
 	notYet = lazyregexp.New(`(?i)(?:^|[\s,])((?:when|once|after|as\s+soon\s+as|until|unless)\s+(?:\S+\s+){1,4}?` +
 		`(?:has|have)\s+(?:\S+ed|given|written|sent|seen|read|come|gone|done|said|left|paid|told|met|found|heard|` +
 		`made|been)\b(?:[^.\n]|\.\S)*)`)
-	// behindText matches a condition, or how often, behind a text.
+	// behindText matches a condition or a frequency after a text.
 	behindText = lazyregexp.New(`(?i)^(.*\S)[\s,]+((?:when|once|after|as\s+soon\s+as|until)\s+` +
 		`(?:\S+\s+){1,4}?(?:is|are)\s+\S.*|` +
 		`(?:twice|thrice|(?:[2-9]|[1-9][0-9]|two|three|four|five|six|ten|several|many)\s+(?:more\s+)?times)[\s.!]*)$`)
-	// wordy matches the words of a sentence. Such an end is a part of the sentence.
+	// wordy matches the words of a sentence. An end that matches is a part of the sentence.
 	wordy = lazyregexp.New(`(?i)\b(?:i|we|you|he|she|it|they|who|to|please|\pL+ed|\pL+ing)\b|(?:\S+\s+){3}\S`)
-	// kindOfMail is a mail of another kind than a plain one: “an html mail”.
+	// kindOfMail matches a kind of e-mail that is not plain: “an html mail”.
 	kindOfMail = lazyregexp.New(`(?i)\b((?:an?|the|my)\s+(?:\S+\s+){0,2}?(?:html|rich|formatted|encrypted|signed|` +
 		`bold|italic|colou?rful|fancy|beautiful|long|longer|detailed|formal|informal|polite|funny|illustrated|hidden|` +
 		`secure|anonymous|recurring|scheduled|delayed|automatic|confidential|priority|urgent|voice|sms|text|whatsapp|` +
@@ -103,7 +103,7 @@ var (
 	eventCondition = lazyregexp.New(`(?i)[\s,(]((?:(?:but\s+)?only\s+)?(?:if|unless|when|whenever|once|` +
 		`provided|in\s+case|as\s+(?:long|soon)\s+as|depending\s+on|until|` +
 		`after\s+(?:\S+\s+){1,3}?(?:has|have))\s+\S.*)$`)
-	// eventFashion matches a wish at the end about how an event is shown.
+	// eventFashion matches words at the end about the look of an event.
 	eventFashion = lazyregexp.New(`(?i)[\s,(]((?:(?:marked\s+|shown\s+|set\s+)?as|in)\s+(?:an?\s+)?(?:private|public|` +
 		`confidential|tentative|provisional|busy|free|optional|important|urgent|red|blue|green|yellow|orange|purple|` +
 		`pink|gr[ae]y|black|white))[\s.!)]*$`)
@@ -118,7 +118,7 @@ var (
 	preposition = lazyregexp.New(`(?i)^.*\b(?:in|into|on|to|onto|at|with|for)\s+`)
 )
 
-// beyondMail returns the answer about a part of a wish for a mail that cannot be fulfilled.
+// beyondMail returns the answer about a part of a request for an e-mail that cannot be fulfilled.
 func (a *ask) beyondMail() string {
 	body := a.slots["body"].trim()
 	head := a.text.mask
@@ -136,7 +136,7 @@ func (a *ask) beyondMail() string {
 	return a.beyondSending(head, body)
 }
 
-// beyondKind returns the answer about a kind of mail that is not plain text.
+// beyondKind returns the answer about a kind of e-mail that is not plain text.
 func beyondKind(lead text, head string, body text) string {
 	if words := kindOfMail.FindString(lead.mask + head); words != "" && lead.raw != "" {
 		return cannot(words, plainMail) + "."
@@ -147,7 +147,7 @@ func beyondKind(lead text, head string, body text) string {
 	return ""
 }
 
-// beyondSending returns the answer about a condition, a later time or an attachment of a mail.
+// beyondSending returns the answer about a condition, a later time or an attachment of an e-mail.
 func (a *ask) beyondSending(head string, body text) string {
 	question := strings.Contains(strings.ToLower(head), "ask ") // “ask … when she has time” is a question
 	if untilThen.MatchString(body.mask) && !question && a.since.body == "" && !introduced.MatchString(head) {
@@ -163,7 +163,7 @@ func (a *ask) beyondSending(head string, body text) string {
 	return ""
 }
 
-// beyondText returns the answer about an order in the text or the subject of a mail that cannot be fulfilled.
+// beyondText returns the answer about an order in the text or the subject of an e-mail that cannot be fulfilled.
 func beyondText(said text) string {
 	for _, form := range []*lazyregexp.Regexp{order, notSent, fashion, secretly} {
 		m := form.FindStringSubmatchIndex(said.mask)
@@ -179,10 +179,10 @@ func beyondText(said text) string {
 	return ""
 }
 
-const waitsForNothing = "I send a mail as soon as you approve it, and wait for nothing."
+const waitsForNothing = "I send an e-mail as soon as you approve it, and wait for nothing."
 
-// unwritten returns what the mail's text is called where the wish does not say it: “a long apology”. It is empty where
-// the wish has the text.
+// unwritten returns the description of the e-mail's text if the request has no text: “a long apology”. It returns "" if
+// the request has the text.
 func (a *ask) unwritten() string {
 	body := a.slots["body"].trim()
 	at := strings.Index(a.text.mask, body.mask)
@@ -195,7 +195,7 @@ func (a *ask) unwritten() string {
 	return ""
 }
 
-// beyondEvent returns the answer about a part of a wish for an event that cannot be fulfilled.
+// beyondEvent returns the answer about a part of a request for an event that cannot be fulfilled.
 func beyondEvent(left text) string {
 	end := len(left.mask)
 	if m := topical.FindStringIndex(left.mask); m != nil {

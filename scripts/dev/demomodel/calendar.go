@@ -92,7 +92,7 @@ func event(a *ask) (any, string) {
 	return e, ""
 }
 
-// completeFromBefore takes the name of an event, and the time of one that has none, from the request before it.
+// completeFromBefore takes the name of an event, or its missing time, from the request before it.
 func (a *ask) completeFromBefore(e *eventArgs, w when) when {
 	switch before := a.before.args.(type) {
 	case *eventArgs:
@@ -120,14 +120,14 @@ var (
 		`(?:meet|video)[\s-]?(?:link|call))\b`)
 )
 
-// remind names the event after what its user wants to do for somebody then, who is no guest.
+// remind names the event after a task that its user wants to do for somebody, who is not a guest.
 func (e *eventArgs) remind(left text) {
 	if m := reminding.FindStringSubmatchIndex(left.mask); m != nil {
 		e.Summary, e.Attendees = capitalise(strings.TrimRight(oneSpace(left.raw[m[2]:m[3]]), " .!")), nil
 	}
 }
 
-// starts returns the request with each of the starts that it names, if they are all that is in doubt.
+// starts returns one request for each start that the text names, if only the starts are in doubt.
 func (a *ask) starts(w when) (out []*ask) {
 	if len(w.starts) < 2 {
 		return nil
@@ -152,8 +152,8 @@ func bareEvent(a *ask) (any, string) {
 	return event(a)
 }
 
-// lists reports whether a text continues with a further event, whose verb is in the clause before. Each has
-// its own day: one day for both is not told from one for the nearer.
+// lists reports whether a text continues with a further event, whose verb is in the clause before. Each event needs a
+// day of its own, because one day could be for both or only for the nearer.
 func (d *dialogue) lists(before, t text) bool {
 	verb := startVerb.MatchString(before.mask[len(courteously.FindString(before.mask)):])
 	if !verb || !furtherEvent.MatchString(t.mask) {
@@ -172,10 +172,10 @@ var (
 	calendarWord = lazyregexp.New(`(?i)\b(?:calendar|diary|agenda)\b`)
 )
 
-// timed reports whether there is a time of day, or a whole day.
+// timed reports whether the text has a time of day or a whole day.
 func (w when) timed() bool { return w.start != nil || w.in > 0 || w.allDay && len(w.days) > 0 }
 
-// over reports whether the day and time that were named are past.
+// over reports whether the named day and time have passed.
 func (w when) over(now time.Time) bool {
 	if len(w.days) == 0 || w.start == nil {
 		return false
@@ -185,7 +185,7 @@ func (w when) over(now time.Time) bool {
 		w.location(now)).Before(now)
 }
 
-// fill sets the times of the event, and reports whether they are known.
+// fill sets the times of the event, and reports whether it found them.
 func (w when) fill(e *eventArgs, now time.Time) bool {
 	loc := w.location(now)
 	switch {
@@ -223,8 +223,8 @@ func (w when) fill(e *eventArgs, now time.Time) bool {
 	return true
 }
 
-// stamp formats a time that is so many minutes after a day begins. In a named zone the tool decides whether that time
-// exists.
+// stamp formats the time at a number of minutes after the beginning of a day. In a named zone the tool decides whether
+// that time exists.
 func stamp(d day, minutes int, zone string, loc *time.Location) string {
 	at := time.Date(d.year, d.month, d.day, 0, minutes, 0, 0, time.UTC)
 	if zone == "" {
@@ -239,7 +239,7 @@ func aboutEvent(args json.RawMessage) string {
 	return "the event “" + e.Summary + "” on " + spoken(e.Start)
 }
 
-// inZone names a time zone behind a time.
+// inZone names the time zone after a time.
 func inZone(zone string) string {
 	if zone == "" {
 		return ""

@@ -37,12 +37,12 @@ var (
 	dashed   = lazyregexp.New(`\b(\d{1,2})\s*[-–]\s*(\d{1,2})\b`)
 	untilOne = lazyregexp.New(`(?i)\b(?:until|till|to|ending\s+at|ends\s+at)\s+(` + aClock + `)`)
 
-	// bareSpan matches “10 to 11” where nothing is named that there are so many of.
+	// bareSpan matches “10 to 11” if no noun follows that the numbers could count.
 	bareSpan = lazyregexp.New(`(?i)\b(\d{1,2})\s+to\s+(\d{1,2})(?:\s*[,;.]|\s*$|\s{2,})`)
 
 	partOfDay = lazyregexp.New(`(?i)\b(?:in\s+the|the|this|today|tomorrow|` + weekdays +
 		`)\s+(morning|afternoon|evening)\b|\b(tonight)\b`)
-	// andClock matches a further start behind the first: “at 9 and 10”.
+	// andClock matches a further start after the first: “at 9 and 10”.
 	andClock  = lazyregexp.New(`(?i)\b(?:and|or)\s+(\d{1,2}(?::\d{2})?)(?:\s*$|\s*[,.;]|\s{3,})`)
 	clocks    = lazyregexp.New(atClock.String() + "|" + anyClock.String())
 	clockBits = lazyregexp.New(`(?i)^(?:(` + soMany + `)\s+)?(\d{1,2}|` + hourWords +
@@ -54,7 +54,7 @@ var (
 	mealTimes = map[string]string{"breakfast": "morning", "dinner": "evening", "supper": "evening"}
 )
 
-// takePart finds the part of the day, and returns the text without it. Tonight is a day too.
+// takePart finds the part of the day, and returns the text without it. “Tonight” names a day too.
 func (w *when) takePart(t text) text {
 	m := partOfDay.FindStringSubmatchIndex(t.mask)
 	switch {
@@ -125,7 +125,7 @@ func (w *when) settleHalves() {
 	}
 }
 
-// follow moves an end whose half of the day is open to the afternoon if it is then the first such time after the start.
+// follow moves an end without a half of the day to the afternoon if that is its first occurrence after the start.
 func (c *clock) follow(start *clock) {
 	const noon = 12 * 60
 	if c.said == "" && !c.exact && c.hour < 12 && c.minutes() <= start.minutes() && start.minutes() < c.minutes()+noon {
@@ -133,7 +133,7 @@ func (c *clock) follow(start *clock) {
 	}
 }
 
-// staysLate has an hour that may be of either half of the day be of the evening where it was before.
+// staysLate moves an hour without a half of the day to the evening if it was in the evening before.
 func (c *clock) staysLate(before *clock) {
 	if c != nil && before != nil && c.said == "" && !c.exact && before.hour >= 18 && 6 < c.hour && c.hour < 12 {
 		c.hour += 12

@@ -12,7 +12,7 @@ type result struct {
 	ExitCode int    `json:"exitCode"`
 	TimedOut bool   `json:"timedOut"`
 
-	failed string // why it was not carried out, or is not known to have been
+	failed string // why it was not executed, or is not known to have been
 }
 
 func (r result) ok() bool { return r.failed == "" && r.ExitCode == 0 && !r.TimedOut }
@@ -39,7 +39,7 @@ func (r result) why() string {
 	return join(fmt.Sprintf("It ended with exit code %d:", r.ExitCode), r.lastWords())
 }
 
-// result reads a command's answer, also one whose user has changed it.
+// result reads the answer of a command, including one that the user edited.
 func (s step) result() (r result) {
 	var answer struct {
 		Output json.RawMessage `json:"output"`
@@ -49,7 +49,7 @@ func (s step) result() (r result) {
 		return result{failed: "The answer is unclear."}
 	}
 	if text := ""; json.Unmarshal(answer.Output, &text) == nil {
-		answer.Output = s.raw // the facts stand beside the text
+		answer.Output = s.raw // the facts are next to the text
 	}
 	var edited struct {
 		Result json.RawMessage `json:"result"`
@@ -57,7 +57,7 @@ func (s step) result() (r result) {
 	if json.Unmarshal(answer.Output, &edited) == nil && edited.Result != nil {
 		answer.Output = edited.Result
 	}
-	err := json.Unmarshal(answer.Output, &r) // there is none where it was not carried out
+	err := json.Unmarshal(answer.Output, &r) // there is none where it was not executed
 	if r.failed = answer.Error; r.failed == "" && err != nil {
 		r.failed = "The answer is unclear."
 	}

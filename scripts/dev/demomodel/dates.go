@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// day is a day as it was written, be there one or not.
+// day is a day as it was written. It may not exist.
 type day struct {
 	year  int
 	month time.Month
@@ -28,7 +28,7 @@ const (
 var (
 	isoDay    = lazyregexp.New(`(?i)(?:\bon\s+)?\b(\d{4})-(\d{2})-(\d{2})\b`)
 	dottedDay = lazyregexp.New(`(?i)(?:\bon\s+)?\b(\d{1,2})\.(\d{1,2})\.(\d{4})\b`)
-	// yearless matches “24.12.”, whose last dot tells it from a time.
+	// yearless matches “24.12.”. The last dot distinguishes it from a time.
 	yearless = lazyregexp.New(`(?i)(?:\bon\s+)?\b(\d{1,2})\.(\d{1,2})\.(?:\s|$|,)`)
 	slashDay = lazyregexp.New(`(?i)(?:\bon\s+)?\b(\d{1,2})/(\d{1,2})(?:/(?:20)?(\d{2}))?\b`)
 	dayMonth = lazyregexp.New(`(?i)(?:\bon\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(` + months +
@@ -37,15 +37,15 @@ var (
 		`)\.?\s+(?:the\s+)?(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4})\b)?`)
 	relative = lazyregexp.New(
 		`(?i)(?:\bon\s+)?\b(?:the\s+)?(day\s+after\s+tomorrow|tomorrow|today|tonight)\b(?:['’]s)?`)
-	// weekday matches a space behind it where a date that was taken stood: “Friday, 11 December”.
+	// weekday also matches the space after it that remains of a removed date: “Friday, 11 December”.
 	weekday = lazyregexp.New(`(?i)(?:(?:\b(?:on|this|next|coming)\s+)+(` + weekdays +
 		`)\b|\b(monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b)(,?\s{4,})?`)
-	// counted matches days that are counted from others, which nothing here does.
+	// counted matches days that are counted from other days, which the model does not support.
 	counted = lazyregexp.New(`(?i)\b(?:the\s+)?(?:(?:` + ordinals + `|last|previous)\s+(?:(?:` + weekdays +
 		`)\b(?:\s+(?:of|in)\s+(?:(?:the|this|next)\s+month|` + months + `)\b)?|day\s+of\b|(?:of\s+)?(?:` + months +
 		`)\b)|(?:` + months + `)\s+(?:the\s+)?(?:` + ordinals + `)\b|(?:` + weekdays + `)\s+(?:week\b|after\s+next\b)|` +
 		`(?:\d{1,3}|a\s+couple\s+of|` + numbers + `)\s+(?:days?|weeks?|months?|years?)\s+(?:from|after|before)\b)`)
-	// dayAfter matches what is left of “tomorrow or the day after”.
+	// dayAfter matches the rest of “tomorrow or the day after”.
 	dayAfter = lazyregexp.New(`(?i)\b(?:the\s+)?(?:day|week|month)\s+(?:after|before)\b(?:\s+next\b)?`)
 	// daySpan and spanOfDays match “1 to 5 December” and “December 1-5”.
 	daySpan = lazyregexp.New(`(?i)(?:\bfrom\s+)?(?:the\s+)?\b(\d{1,2})(?:st|nd|rd|th)?\s*(?:-|–|to|until|till|` +
@@ -53,14 +53,14 @@ var (
 		`(\d{1,2})(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(` + months + `)\b(?:,?\s+(\d{4})\b)?`)
 	spanOfDays = lazyregexp.New(`(?i)(?:\bfrom\s+)?\b(` + months + `)\s+(\d{1,2})(?:st|nd|rd|th)?\s*` +
 		`(?:-|–|to|until|till|through)\s*(\d{1,2})(?:st|nd|rd|th)?\b(?:,?\s+(\d{4})\b)?`)
-	// fromDay matches what is left of “from Monday to Wednesday”.
+	// fromDay matches the rest of “from Monday to Wednesday”.
 	fromDay = lazyregexp.New(`(?i)(?:\bfrom\s+|\s{4,})(?:to|until|till|through|–|-)\s{4,}`)
-	// monthless matches “the 3rd”: of this month, or where that is past of the next one.
+	// monthless matches “the 3rd”: of this month, or of the next month if that day has passed.
 	monthless = lazyregexp.New(`(?i)\b(?:on\s+)?the\s+(\d{1,2})(?:st|nd|rd|th)\b`)
 	inDays    = lazyregexp.New(`(?i)\bin\s+(\d{1,3}|` + numbers + `)\s+(day|week)s?\b`)
 )
 
-// takeDays finds the days. Of those without a year the next one is meant.
+// takeDays finds the days. A day without a year means its next occurrence.
 func (w *when) takeDays(take func(*lazyregexp.Regexp, func([]string)), today time.Time) {
 	d := dayReader{w, today}
 	unclear := func(g []string) { w.unclear = g[0] }
@@ -88,7 +88,7 @@ func (w *when) takeDays(take func(*lazyregexp.Regexp, func([]string)), today tim
 	w.days = slices.Compact(w.days)
 }
 
-// A dayReader adds days to a when, as a text names them on the day today.
+// A dayReader adds the days in a text, relative to today, to a when.
 type dayReader struct {
 	*when
 	today time.Time
@@ -96,13 +96,13 @@ type dayReader struct {
 
 func (r dayReader) add(y int, m time.Month, d int) { r.days = append(r.days, day{y, m, d}) }
 
-// move adds the day that is so many days from today.
+// move adds the day at a number of days from today.
 func (r dayReader) move(days int) {
 	t := r.today.AddDate(0, 0, days)
 	r.add(t.Year(), t.Month(), t.Day())
 }
 
-// dated adds a day of a month, in the year y or else in the next year that has the day ahead.
+// dated adds a day of a month, in the year y or, without a year, at its next occurrence.
 func (r dayReader) dated(d string, month time.Month, y string) {
 	year := number(y)
 	if y == "" {
@@ -148,8 +148,8 @@ func (r dayReader) monthless(g []string) {
 	r.add(at.Year(), at.Month(), at.Day())
 }
 
-// takeWeekdays finds the days of a week: each is the next one, or where a span begins with one the next after that.
-// Beside its own date a weekday says nothing more.
+// takeWeekdays finds the days of a week. Each is the next such day; the second day of a span is the next one after the
+// first. A weekday next to its own date adds nothing.
 func (w *when) takeWeekdays(take func(*lazyregexp.Regexp, func([]string)), today time.Time) {
 	from := dayOf(today)
 	take(weekday, func(g []string) {

@@ -1,13 +1,13 @@
 // Package demomodel implements the offline demo model of the local server. It speaks the Gemini protocol, so that the
 // real client and the whole runtime work without a key. It is not a language model but a small grammar: it does exactly
-// the wish, or answers with the part that it did not understand. It never changes a wish.
+// what was requested, or answers with the part that it did not understand. It never changes a request.
 //
-// [Model] is the whole of it. A dialogue (dialogue.go) is a request taken apart; wishes.go finds what its newest words
-// ask for, clause by clause, by rules (rule.go) of phrases (phrase.go). Each domain has its rules in a file: mail.go,
-// calendar.go, look.go and find.go for what is read, page.go, terminal.go, talk.go. What no rule knows, anytool.go
-// calls by its name and schema alone. follow.go has what is said of the wish before: another time, a further guest.
-// Times are read by when.go, dates.go, clock.go and zone.go, and what nothing reads is asked about by doubt.go,
-// maildoubt.go and people.go. report.go tells what came of it. A session of the planner is answered by plan.go.
+// [Model] is the entry. A dialogue (dialogue.go) is a parsed request; wishes.go finds the requests in its newest words,
+// clause by clause, by rules (rule.go) of phrases (phrase.go). Each domain has its rules in a file: mail.go,
+// calendar.go, look.go and find.go for questions, page.go, terminal.go, talk.go. anytool.go calls tools that no rule
+// knows, by their names and schemas alone. follow.go handles changes of an earlier request: another time, a further
+// guest. when.go, dates.go, clock.go and zone.go read times; doubt.go, maildoubt.go and people.go ask about words that
+// nothing else reads. report.go reports the outcome. plan.go answers sessions of the planner.
 package demomodel
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// rulebook has the rules in the order in which they are tried. A further domain is a further file and an entry here.
+// rulebook has the rules in the order in which they are tried. To add a domain, add a file and an entry here.
 type rulebook struct {
 	tasks    []rule // of several calls; tried first, on the whole prompt
 	requests []rule // of one call each, several of them in one prompt
@@ -37,7 +37,7 @@ var everything = rulebook{
 const pace = 12 * time.Millisecond
 
 // New returns a handler that serves the model at the paths of the Gemini API. Words such as "tomorrow" are relative to
-// now, in the time zone that the prompt names, or else that of the user in the instructions, or else that of now.
+// now, in the first known time zone of: the prompt, the user in the instructions, now.
 func New(now func() time.Time) http.Handler { return fakegemini.New(Model(now)) }
 
 // Model returns the model behind [New].

@@ -11,26 +11,26 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// maxPrompt is the longest prompt that is parsed, in bytes. A longer one is not parsed at all: a truncated mail would
+// maxPrompt is the longest prompt that is parsed, in bytes. A longer one is not parsed at all: a truncated e-mail would
 // be worse than none.
 const maxPrompt = 8 << 10
 
-// A dialogue is one request to the model, taken apart.
+// A dialogue is one parsed request to the model.
 type dialogue struct {
 	fakegemini.Request
 	rulebook
 	now     time.Time
 	tools   []*offered     // that may be called
 	said    []string       // by the user, oldest first
-	answers []string       // in words, to what was said
+	answers []string       // the text of the answers to the user's words
 	came    []string       // what the server says became of it
 	files   []string       // names of the newest files that the user has attached
 	done    []step         // since the user's last words
 	state   state          // of the page that the user has open
-	known   map[int][]*ask // the requests of what was said, as far as they are found
+	known   map[int][]*ask // the requests in the user's words, as far as they are found
 
 	mayTakeBack bool    // what waits, by a tool of the server
-	waits       []waits // what was proposed before and may still wait, oldest first
+	waits       []waits // earlier proposals that may still wait, oldest first
 }
 
 func newDialogue(r fakegemini.Request, rules rulebook, now time.Time) *dialogue {
@@ -71,11 +71,11 @@ func newDialogue(r fakegemini.Request, rules rulebook, now time.Time) *dialogue 
 	return d
 }
 
-// servers matches what the server has put into the conversation in the user's role.
+// servers matches text that the server has added to the conversation in the user's role.
 var servers = lazyregexp.New(`^(?:\[record [a-z0-9]+\] |` +
 	`For your information, from the record and not from the user: )`)
 
-// noted keeps what the server says became of the newest words.
+// noted keeps the server's report about the outcome of the newest words.
 func (d *dialogue) noted(record string) {
 	if last := len(d.said) - 1; last >= 0 {
 		d.came[last] += record
@@ -135,7 +135,7 @@ func (d *dialogue) answer() fakegemini.Turn {
 	return words("I do not understand “" + excerpt(prompt.raw, 120) + "”, so I did nothing about it. " + d.abilities())
 }
 
-// mixed reports whether a prompt is for a task of several calls and for mail or the calendar too.
+// mixed reports whether a prompt asks both for a task of several calls and for mail or the calendar.
 func (d *dialogue) mixed(prompt text) bool {
 	if len(d.split(prompt)) < 2 {
 		return false
@@ -189,7 +189,7 @@ func (d *dialogue) call(asks []*ask) fakegemini.Turn {
 // stillWaits is the text next to a call that replaces a waiting one. The earlier call waits until its user decides.
 const stillWaits = "The one before still waits: one press on the new card approves that and rejects the one before."
 
-// permitted keeps an answer to the request's function-calling mode.
+// permitted makes an answer obey the request's function-calling mode.
 func (d *dialogue) permitted(t fakegemini.Turn) fakegemini.Turn {
 	const none = "I may call no tools in this answer, so "
 	switch {

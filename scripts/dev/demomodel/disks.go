@@ -21,13 +21,13 @@ func diskUsage(w *work) {
 		said = append(said, fmt.Sprintf("%s is %d%% full (%s of %s)", f.mount, f.used, f.taken, f.size))
 	}
 	if len(said) == 0 {
-		w.complete("How full the disks are could not be told. %s", r.why())
+		w.complete("I could not find out how full the disks are. %s", r.why())
 		return
 	}
 	w.complete("%s.", strings.Join(said, ", "))
 }
 
-// disk asks how full the disk of a folder is. If the output does not show it, the task is over.
+// disk asks how full the disk of a folder is. If the output does not show it, the task ends.
 func (w *work) disk(folder, why string) (found filesystem, ok bool) {
 	r, ok := w.run(why, "df -h")
 	if !ok {
@@ -35,7 +35,7 @@ func (w *work) disk(folder, why string) (found filesystem, ok bool) {
 	}
 	found, ok = holding(filesystems(r.Output), folder)
 	if !ok {
-		w.complete("How full the disk of %s is could not be told. %s", folder, r.why())
+		w.complete("I could not find out how full the disk of %s is. %s", folder, r.why())
 	}
 	return found, ok
 }
@@ -81,7 +81,7 @@ func cleanUp(w *work) {
 		limit, _ = strconv.Atoi(m[1]) // two digits
 	}
 	if folder != "/tmp" && folder != "/var/tmp" {
-		w.say("I clean up /tmp and /var/tmp only: what is old elsewhere may be needed, and I cannot tell.")
+		w.say("I clean up /tmp and /var/tmp only: old files elsewhere may still be needed, and I cannot tell.")
 		return
 	}
 	before, ok := w.disk(folder, "See how full the disks are, before anything is changed.")
@@ -152,7 +152,7 @@ const (
 	mostOld  = 12   // files of one command
 )
 
-// old picks the files that are old and big from what du has printed; the biggest first.
+// old picks the old and big files from the output of du, the biggest first.
 func (w *work) old(output, folder string) (names []string, kib int64, oldest, kept int) {
 	type file struct {
 		name string

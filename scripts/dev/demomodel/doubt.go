@@ -84,7 +84,7 @@ func (w when) backwards() bool {
 		w.start.minutes()-w.end.minutes() < night
 }
 
-// exists reports whether a day has that time: 24:00 is one where a day ends.
+// exists reports whether a day has that time; 24:00 exists as the end of a day.
 func (c clock) exists() bool {
 	return c.minute < 60 && (c.hour < 24 || c.hour == 24 && c.minute == 0) && !c.overHalf
 }
@@ -159,14 +159,14 @@ var booking = lazyregexp.New(`(?i)^` + courtesy + `(?:(?:reserve|order|buy|purch
 var untold = lazyregexp.New(`(?i)\b(?:do\s+not|don['’]?t|never|without)\s+(?:notify|notifying|invite|inviting|tell|telling|` +
 	`inform|informing|mail|mailing|e-?mail|e-?mailing|send|sending)\b.*`)
 
-// doing matches the verb of a wish that is no part of an event's name.
+// doing matches the verb of a request that is not part of an event's name.
 var doing = lazyregexp.New(`(?i)(?:\band|&|[,;.])\s+(?:please\s+|then\s+|also\s+)*(?:` + planning + `|email|` +
 	`e-mail|mail|send|tell|let|ask|` +
 	`write|buy|order|pay|bring|bake|cook|clean|fix|find|search|look|delete|cancel|print|play|open|close|reply|` +
 	`forward|` +
 	`translate|summari[sz]e)\s+\S`)
 
-// furtherWish returns the question about a wish among the words that would name an event.
+// furtherWish returns the question about a further request among the words that would name an event.
 func furtherWish(left text) string {
 	m := doing.FindStringIndex(left.mask)
 	about := topical.FindStringIndex(left.mask)

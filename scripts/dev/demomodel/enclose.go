@@ -8,8 +8,9 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// This file has the mails that leave with the files which the user has attached: “send the report to ken@example.org”,
-// and “email ken@example.org with the file”. Without files in the conversation, the other rules for mails take them.
+// This file has the e-mails that leave with the files which the user has attached: “send the report to
+// ken@example.org”, and “email ken@example.org with the file”. Without files in the conversation, the other rules for
+// e-mails take them.
 
 const (
 	aThing = " [(the|my|this|that|these|our)] [attached] {what|this|it|them|report|reports|file|files|document|" +
@@ -20,7 +21,7 @@ const (
 	sending = " (send|email|e-mail|mail) "
 )
 
-// enclosingRules are tried before the other rules for mails.
+// enclosingRules are tried before the other rules for e-mails.
 var enclosingRules = []rule{{
 	phrases: phrases(
 		sending+aThing+" to {to}"+copies+"["+alongside+"] [[and] "+saying+"{body}]",
@@ -30,7 +31,7 @@ var enclosingRules = []rule{{
 	call: enclosing, tool: mailTool, joins: true, about: aboutMail, done: "sent",
 }}
 
-// enclosing fills a mail with the newest files of the user. It declines without one.
+// enclosing attaches the newest files of the user to an e-mail. It declines if there is no file.
 func enclosing(a *ask) (any, string) {
 	if len(a.files) == 0 {
 		return nil, ""
@@ -59,8 +60,8 @@ type enclosure struct {
 	File string `json:"file"`
 }
 
-// attached matches what the server says of a file, with its quoted name: before the prompt of the file, and in the
-// record of an earlier one.
+// attached matches the server's line about a file, with its quoted name: before the file's own prompt, and in the
+// record of an earlier prompt.
 var attached = lazyregexp.New(`^(?:\[The|\[record [a-z0-9]+\] With the request above the) user attached the file ` +
 	`("(?:[^"\\]|\\.)*")`)
 

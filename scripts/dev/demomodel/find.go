@@ -21,7 +21,7 @@ const (
 	wrote   = `write|written|mail|mailed|email|emailed|reply|replied|answer|answered`
 )
 
-// findRules know the questions about mails that came.
+// findRules know the questions about received e-mails.
 var findRules = []rule{{
 	phrases: phrases("(any|are there any|is there any|is there a|do i have any|do i have a|do i have|have i got any|"+
 		"did i get any|did i get a|what|what are the|what are my) [(new|recent|latest|newest|last|other)] "+
@@ -43,7 +43,7 @@ var (
 	onlyNew = lazyregexp.New(`(?i)^(?:in\s+my\s+(?:inbox|mailbox)|yet|now|for\s+me|again)?$`)
 )
 
-// find returns the search for mails.
+// find returns the search for e-mails.
 func find(a *ask) (any, string) {
 	if a.tool(findTool) == nil {
 		return nil, ""
@@ -80,7 +80,7 @@ func find(a *ask) (any, string) {
 	return &findArgs{strings.Join(terms, " ")}, ""
 }
 
-// quoted returns a value of a search, as one.
+// quoted returns a value as one term of a search.
 func quoted(s string) string {
 	if strings.Contains(s, " ") {
 		return `"` + s + `"`
@@ -88,7 +88,7 @@ func quoted(s string) string {
 	return s
 }
 
-// tellMails names the mails that were found. Their subjects and words are quoted: they are strangers' words.
+// tellMails lists the e-mails that were found. Their subjects and texts are quoted, because strangers wrote them.
 func tellMails(d *dialogue, s step) string {
 	var f findArgs
 	var got struct {

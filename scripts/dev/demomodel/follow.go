@@ -7,13 +7,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// A followUp changes the previous request: another time, a further guest, the same mail to somebody else.
+// A followUp changes the previous request: another time, a further guest, the same e-mail to somebody else.
 type followUp struct {
 	phrases []phrase
 	use     func(*follow) ([]*ask, bool) // which may decline, and the next one is tried
 }
 
-// A follow holds words that refer to earlier requests.
+// A follow has words that refer to earlier requests.
 type follow struct {
 	*dialogue
 	n      int // of the words, among all that the user has said
@@ -83,12 +83,12 @@ func (d *dialogue) follows(n int) ([]*ask, bool) {
 	return nil, false
 }
 
-// maxFollowUp is the longest follow-up, in bytes. A mail's new words are the longest.
+// maxFollowUp is the longest follow-up, in bytes. The new text of an e-mail is the longest one.
 const maxFollowUp = 2 << 10
 
 var furtherQuestion = lazyregexp.New(`(?i)^\W*(?:move|reschedule|(?:what|how)\s+about)\b`)
 
-// changed returns a request of before with a change.
+// changed returns an earlier request with a change.
 func (f *follow) changed(a *ask, change func(*since)) *ask {
 	next := *a
 	next.since.times = slices.Clone(a.since.times)
@@ -123,7 +123,7 @@ func (f *follow) asking(question string, choices ...*ask) ([]*ask, bool) {
 	return []*ask{{dialogue: f.dialogue, rule: &f.requests[0], question: question, choices: choices}}, true
 }
 
-// places are the words for one of several that were offered; those from the end are negative.
+// places maps words to positions in a list of offers; positions from the end are negative.
 var places = map[string]int{"first": 0, "1st": 0, "former": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "last": -1,
 	"latter": -1}
 
@@ -162,7 +162,7 @@ func (f *follow) standing() string {
 
 var (
 	wasDone  = lazyregexp.New(`\bwas (?:created|sent)\b`)
-	waiting  = lazyregexp.New(`what came of it is not known yet`)
+	waiting  = lazyregexp.New(`the outcome is not known yet`)
 	onRecord = lazyregexp.New(`\b(?:Created the event|Sent) “`)
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// events returns the events of before.
+// events returns the earlier events.
 func (f *follow) events() []*ask {
 	return slices.DeleteFunc(slices.Clone(f.before), func(a *ask) bool { _, is := a.args.(*eventArgs); return !is })
 }
@@ -67,12 +67,12 @@ func titles(events []*ask) string {
 	return strings.Join(names, " or ")
 }
 
-// joined returns the earlier event with further guests.
+// joined returns the earlier event with additional guests.
 func (f *follow) joined() ([]*ask, bool) {
 	a, _ := lastOf[*eventArgs](f.before)
 	who := f.slots["who"].and(f.slots["to"])
 	if m, _ := lastOf[*mailArgs](f.before); m != nil && m.question != "" && f.slots["to"].raw != "" {
-		return nil, false // it answers who gets the mail
+		return nil, false // it answers who gets the e-mail
 	}
 	if a == nil || findWhen(who, f.now).some() || len(who.addresses()) == 0 && !nameAlone.MatchString(who.plain()) {
 		return nil, false
@@ -87,7 +87,7 @@ var nameAlone = lazyregexp.New(`^` + aName + `(?i:\s+(?:to\s+(?:it|that)|too|as\
 
 var beside = lazyregexp.New(`(?i)\b(?:too|as\s+well|also|to\s+(?:it|that)|please)\b|` + oneAddress)
 
-// renamed returns the last request of before by another name, or with another subject.
+// renamed returns the last earlier request with another name or subject.
 func (f *follow) renamed() ([]*ask, bool) {
 	if len(f.before) == 0 {
 		return nil, false
@@ -99,7 +99,7 @@ func (f *follow) renamed() ([]*ask, bool) {
 	return f.again(a, func(s *since) { s.name = capitalise(strings.TrimRight(f.slots["called"].plain(), ".")) }), true
 }
 
-// repeated returns an event of its own that is like the one before, at another time.
+// repeated returns a new event like the previous one, at another time.
 func (f *follow) repeated() ([]*ask, bool) {
 	a, _ := lastOf[*eventArgs](f.before)
 	w := timesIn(f.slots["what"], f.now)
@@ -109,7 +109,7 @@ func (f *follow) repeated() ([]*ask, bool) {
 	return []*ask{f.changed(a, func(s *since) { s.times = append(s.times, f.slots["what"]) })}, true
 }
 
-// further returns the question of before for another time, or about somebody else.
+// further returns the earlier question for another time, or about somebody else.
 func (f *follow) further() ([]*ask, bool) {
 	if len(f.before) == 0 {
 		return nil, false

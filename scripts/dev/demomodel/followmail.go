@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// sameTo returns the earlier mail with other recipients.
+// sameTo returns the earlier e-mail with other recipients.
 func (f *follow) sameTo() ([]*ask, bool) {
 	a, _ := lastOf[*mailArgs](f.before)
 	who := f.slots["who"]
@@ -25,7 +25,7 @@ func (f *follow) sameTo() ([]*ask, bool) {
 	return []*ask{f.changed(a, func(s *since) { s.people, s.cc, s.bcc = who.addresses(), nil, nil })}, true
 }
 
-// readdressed returns the mail with other recipients, in place of the earlier one.
+// readdressed returns the e-mail with other recipients, in place of the earlier one.
 func (f *follow) readdressed() ([]*ask, bool) {
 	a, _ := lastOf[*mailArgs](f.before)
 	who := f.slots["who"]
@@ -35,7 +35,7 @@ func (f *follow) readdressed() ([]*ask, bool) {
 	return f.again(a, func(s *since) { s.people, s.cc, s.bcc = who.addresses(), nil, nil }), true
 }
 
-// copied returns the earlier mail with further recipients of a copy.
+// copied returns the earlier e-mail with additional recipients of a copy.
 func (f *follow) copied() ([]*ask, bool) {
 	a, _ := lastOf[*mailArgs](f.before)
 	if a == nil {
@@ -47,7 +47,7 @@ func (f *follow) copied() ([]*ask, bool) {
 	}), true
 }
 
-// reworded returns the previous mail with another text, or with a word in place of another: “say eleven, not ten”.
+// reworded returns the previous e-mail with another text, or with one word replaced: “say eleven, not ten”.
 func (f *follow) reworded() ([]*ask, bool) {
 	a, m := lastOf[*mailArgs](f.before)
 	if a == nil {
@@ -65,7 +65,7 @@ func (f *follow) reworded() ([]*ask, bool) {
 	}), true
 }
 
-// retimed returns the earlier mail with another time in its text, if the text has one time and the new words another.
+// retimed returns the earlier e-mail with another time in its text, if the text has one time and the new words another.
 func (f *follow) retimed(what text) ([]*ask, bool) {
 	a, m := lastOf[*mailArgs](f.before)
 	if a == nil {
@@ -84,7 +84,7 @@ func (f *follow) retimed(what text) ([]*ask, bool) {
 	}), true
 }
 
-// theClock returns where the one time of a text stands.
+// theClock returns the position of the only time in a text.
 func theClock(t text) []int {
 	all := clocks.FindAllStringSubmatchIndex(t.mask, maxTimes)
 	if len(all) != 1 {
@@ -99,7 +99,7 @@ var (
 	toDo        = lazyregexp.New(`^(?i:to)\s+`) // “tell him to bring cake”
 )
 
-// extended returns the earlier mail with one more sentence.
+// extended returns the earlier e-mail with one more sentence.
 func (f *follow) extended() ([]*ask, bool) {
 	a, m := lastOf[*mailArgs](f.before)
 	if a == nil {

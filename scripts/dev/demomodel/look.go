@@ -11,7 +11,7 @@ import (
 
 const listTool = "calendar_events_list"
 
-// periodArgs holds the arguments of calendar_events_list, times as [eventArgs] has them.
+// periodArgs holds the arguments of calendar_events_list. Times have the form of [eventArgs].
 type periodArgs struct {
 	From     string `json:"from"`
 	To       string `json:"to"`
@@ -105,7 +105,7 @@ func look(a *ask) (any, string) {
 	return p, ""
 }
 
-// set sets the times of the period: those that are named, a week, or the days to come.
+// set sets the times of the period: the named times, a week, or the next days.
 func (p *periodArgs) set(w when, week []string, part string, next bool, now time.Time) {
 	e := eventArgs{}
 	if w.start != nil || w.in > 0 {
@@ -153,7 +153,7 @@ func hours(part string) (from, to int) {
 	return 0, 24 * 60
 }
 
-// weekOf returns the days of this week from today on, or of the next one, or of the weekend of either.
+// weekOf returns the days of this week from today on, the days of next week, or the weekend of one of them.
 func weekOf(next bool, kind string, today day) (first, last day) {
 	sunday := today.next((7 - int(today.weekday())) % 7)
 	first, last = today, sunday

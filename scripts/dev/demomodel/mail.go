@@ -38,7 +38,7 @@ const (
 		"and (say|tell (them|him|her|everyone)) [that]|the following) "
 )
 
-// mailRules know the forms of a request for a mail.
+// mailRules know the forms of a request for an e-mail.
 var mailRules = []rule{{
 	phrases: phrases(
 		"… (remind|ask|tell) {to} not to {undone}"+copies2,
@@ -73,7 +73,7 @@ var mailRules = []rule{{
 	fallback: true, joins: true, goesOn: true, call: mail, tool: mailTool, about: aboutMail, done: "sent",
 }}
 
-// mail fills a mail from the request and from the user's later words about it.
+// mail fills an e-mail from the request and from the user's later words about it.
 func mail(a *ask) (any, string) {
 	m := &mailArgs{To: a.slots["to"].addresses(), Cc: a.slots["cc"].addresses(), Bcc: a.slots["bcc"].addresses(),
 		Subject: cmp.Or(a.since.name, a.slot("subject", ""))}
@@ -117,7 +117,7 @@ func mail(a *ask) (any, string) {
 	return m, ""
 }
 
-// body returns the text of the mail.
+// body returns the text of the e-mail.
 func (a *ask) body() text {
 	switch todo, wonder := a.slot("todo", ""), a.slot("wonder", ""); {
 	case a.since.body != "":
@@ -157,7 +157,7 @@ var (
 	startsSo   = lazyregexp.New(`^` + oneAddress)
 )
 
-// write sets the body, as a sentence if it is no quotation, and the subject where there is none yet.
+// write sets the body, as a sentence if it is not a quotation, and the subject if it has none yet.
 func (m *mailArgs) write(t text) {
 	s := pointing.ReplaceAllString(t.plain(), "")
 	if pronoun.MatchString(s) {
@@ -175,7 +175,7 @@ func (m *mailArgs) write(t text) {
 	m.Subject = firstUp(strings.TrimRight(m.Subject, ".,; "))
 }
 
-// firstUp begins a text with a capital letter, unless it begins with an address.
+// firstUp capitalizes the first letter of a text, unless the text begins with an address.
 func firstUp(s string) string {
 	if startsSo.MatchString(s) {
 		return s
@@ -194,7 +194,7 @@ func headline(s string) string {
 
 func aboutMail(args json.RawMessage) string {
 	var m mailArgs
-	_ = json.Unmarshal(args, &m) // it is the mail to nobody then
+	_ = json.Unmarshal(args, &m) // the e-mail then has no recipient
 	to := slices.Concat(m.To, m.Cc, m.Bcc)
 	if len(to) > 3 {
 		to = append(to[:2], "others")

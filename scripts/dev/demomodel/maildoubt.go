@@ -13,21 +13,21 @@ var (
 		`of\s+their)\s+own)\b`)
 	saidThen = lazyregexp.New(`(?i)^[\s,]*(?:that|saying|about|to)\b`)
 
-	// anotherReader matches a reader without an address behind those that have one.
+	// anotherReader matches a recipient without an address after recipients that have one.
 	anotherReader = lazyregexp.New(`^(?i:and|plus|&)\s+(` + aName + `)\s+(?i:that|saying|about|to\s+say)\b`)
 	manner        = lazyregexp.New(`(?i)^((?:in|as|with|by|via|from|using|without|before|after|every|` +
 		`each)\s+\S+(?:\s+\S+){0,5}?|(?:right\s+)?now|right\s+away|at\s+once|asap|twice|\S+\s+times|again|\S+ly)` +
 		`\s+(?:that|saying|about)\b`)
-	// atOnce matches how soon, in place of a text, and aside matches what is said of a reader in parentheses.
+	// atOnce matches words of urgency in place of a text, and aside matches a remark about a recipient in parentheses.
 	atOnce = lazyregexp.New(`(?i)^(?:right\s+now|now|right\s+away|immediately|at\s+once|asap|soon|today)[\s.!]*$`)
 	aside  = lazyregexp.New(`^([^()]+)\)\s`)
-	// otherMail matches a further reader, with a text of their own, in the text of a mail.
+	// otherMail matches a further recipient, with a text of their own, in the text of an e-mail.
 	otherMail = lazyregexp.New(`(?i)\b((?:but|while|whereas|and)\s+(?:to\s+|tell\s+)?` + oneAddress +
 		`\s+(?:that|about)\b.*)`)
 	// corrected matches a correction of the words before it.
 	corrected = lazyregexp.New(`(?i)[,;:.–—-]\s*((?:(?:oh|oops|sorry|no|wait|actually|um|uh|err?)[,.!\s]+)*` +
 		`(?:no,?\s+wait|wait,?\s+no|i\s+mean|i\s+meant|scratch\s+that|or\s+rather|make\s+that|correction)\b[^.\n]*)`)
-	// otherWord matches what the word before it is not.
+	// otherWord matches a phrase such as “not ten” after a word.
 	otherWord    = lazyregexp.New(`(?i)^(not\s+[^\s,]+(?:\.\pL{2,}\b|,))`)
 	beginsQuoted = lazyregexp.New(`^["'“„«‘` + "`" + `]\x01+["'”“»’` + "`" + `][\s,]*(?i:with|and|text|body|` +
 		`subject)\b`)
@@ -43,7 +43,7 @@ var (
 		`^[€$£]?\d[\d.,]*\s*(?:[€$£]|euros?|dollars?|pounds?|bucks)[\s.!]*$`)
 )
 
-// excluded matches who is to get nothing, or perhaps nothing.
+// excluded matches people who must not, or perhaps must not, get the e-mail.
 const excluded = `(?:not|never|without|except(?:\s+for)?|excluding|instead\s+of|or|nor|don['’]t\s+\w+)\s+` +
 	`(?:with\s+|to\s+|for\s+|invit(?:e|ing)\s+|telling\s+|notifying\s+|informing\s+|including\s+|adding\s+|` +
 	`asking\s+|copying\s+)?` + oneAddress
@@ -51,10 +51,10 @@ const excluded = `(?:not|never|without|except(?:\s+for)?|excluding|instead\s+of|
 const sendsAtOnce = "I can send mail at once and not at a later time, so I did nothing. Please say it without the " +
 	"time to have it sent as soon as you approve it."
 
-const attachNothing = "I can write mails and attach nothing to them, so I did nothing. What should the mail say " +
+const attachNothing = "I can write e-mails and attach nothing to them, so I did nothing. What should the mail say " +
 	"instead?"
 
-// doubtMail returns the question about a mail, if any.
+// doubtMail returns the question about an e-mail, if any.
 func (a *ask) doubtMail(now time.Time) string {
 	body := a.slots["body"]
 	head := strings.TrimSuffix(a.text.mask, body.mask)

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// offered is a tool that may be called, with its name in words: click-add-to-cart is click, add, to, cart.
+// offered is a tool that may be called, with the words of its name: click-add-to-cart is click, add, to, cart.
 type offered struct {
 	fakegemini.Declaration
 	words  []string
@@ -121,7 +121,7 @@ func wordsOf(name string) []string {
 	return strings.Fields(wordBreak.ReplaceAllString(b.String(), " "))
 }
 
-// score is positive if there is one of the wanted words.
+// score is positive if one of the wanted words occurs.
 func score(words, wanted []string) int {
 	if strings.Join(words, "") == strings.Join(wanted, "") { // "check out" is checkout
 		return 100 * len(wanted)

@@ -53,7 +53,7 @@ var pageRules = []rule{
 	{phrases: phrases("(find|look for|search for|search|show me|do you (have|sell))" + thing), next: onPage(search)},
 }
 
-// alone has a request be carried out only where nothing else is said behind it.
+// alone executes a request only if no other words follow it.
 func alone(next func(*ask) (fakegemini.Turn, bool)) func(*ask) (fakegemini.Turn, bool) {
 	return func(a *ask) (fakegemini.Turn, bool) {
 		if rest := a.slots["rest"]; remains(rest.mask) {
@@ -63,7 +63,7 @@ func alone(next func(*ask) (fakegemini.Turn, bool)) func(*ask) (fakegemini.Turn,
 	}
 }
 
-// uncommented is alone for a request that can end with a comment, which does not begin with “and”.
+// uncommented is like alone, for a request that can end with a comment. A comment does not begin with “and”.
 func uncommented(next func(*ask) (fakegemini.Turn, bool)) func(*ask) (fakegemini.Turn, bool) {
 	return func(a *ask) (fakegemini.Turn, bool) {
 		if rest := a.slots["value"]; furthermore.MatchString(rest.mask) {
@@ -83,7 +83,7 @@ var furthermore = lazyregexp.New(`(?i)^[\s,;.]*(?:and|then|also|afterwards)\b`)
 
 var connecting = lazyregexp.New(`(?i)^[\s,;.]*(?:(?:and|then|also|please)\b[\s,]*)*`)
 
-// onPage declines requests where there is neither a page nor an action.
+// onPage declines requests if there is neither a page nor an action.
 func onPage(next func(*ask) (fakegemini.Turn, bool)) func(*ask) (fakegemini.Turn, bool) {
 	return func(a *ask) (fakegemini.Turn, bool) {
 		if !slices.ContainsFunc(a.tools, func(t *offered) bool { return t.onPage() || t.is(actionKind) }) {
@@ -123,8 +123,8 @@ func (a *ask) summary(done, shown string) (fakegemini.Turn, bool) {
 	return words(join(done, shown)), true
 }
 
-// lookUp finds the thing that the request names, with the server's search if there is one, and otherwise on the page.
-// It returns a turn instead if a call or an answer must come first.
+// lookUp finds the thing that the request names: with the server's search if it has one, otherwise on the page. It
+// returns a turn instead if a call or an answer must come first.
 func (a *ask) lookUp() (found item, first fakegemini.Turn, ok bool) {
 	tool := a.find(actionKind, "search", "find")
 	if tool == nil {
@@ -219,7 +219,8 @@ func (t *offered) use(key, value string) fakegemini.Call {
 	return fakegemini.Call{Name: t.Name, Args: args}
 }
 
-// press uses the one control that is named, and says what it did, with what the page shows then, or that there is none.
+// press uses the one control that the request names. It reports what the control did and what the page shows, or that
+// no such control exists.
 func press(kind, did, shown, lacking string) func(*ask) (fakegemini.Turn, bool) {
 	return func(a *ask) (fakegemini.Turn, bool) {
 		said := strings.NewReplacer("{what}", a.what(), "{value}", a.slot("value", ""))

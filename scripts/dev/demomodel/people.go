@@ -19,7 +19,7 @@ var (
 var besideGuests = lazyregexp.New(oneAddress + `>?\s*(?:,|(?:,\s*)?\b(?:and|plus|&)\b)\s+` +
 	`(\p{Lu}[\pL'’-]+|(?:her|his|their|my|our|the)\s+[\pL'’-]+)(?:\s|$)`)
 
-// strangers removes from a text the guests that have a name and no address, and returns the name of the first one. The
+// strangers removes the guests that have a name but no address from a text, and returns the name of the first one. The
 // subject of an event is not a guest.
 func strangers(left text) (rest text, name string) {
 	rest = left.without(invited).without(inviting)

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// A phrase is a form of a request, matched from its first word to its last. It is written as a pattern of plain words:
+// A phrase is a form of a request, matched from its first word to its last, and written as a pattern of plain words:
 //
 //	word      this word
 //	(a|b c)   one of these
@@ -34,7 +34,7 @@ const (
 	fewWords = `(?:\S+\s+){0,5}?`
 )
 
-// slotPatterns are the slots that do not hold just any words.
+// slotPatterns are the slots that accept only certain words.
 var slotPatterns = map[string]string{"n": aNumber, "to": addressList, "cc": addressList, "bcc": addressList,
 	"word": `\pL+`, "name": `\pL[\pL'’.-]*(?:\s+\pL[\pL'’.-]*)?`,
 	"them": `her|him|them|both|everyone|everybody`, "asks": `if|whether|when|where|what|who|why|how|` +
@@ -94,7 +94,7 @@ func slotPattern(slot string) string {
 	return `(?P<` + name + `>` + strings.ReplaceAll(one, " ", `\s+`) + `)` + wordEnd
 }
 
-// match returns the slots that the text fills, and where the request in it begins.
+// match returns the slots that the text fills, and the position where the request begins.
 func (p phrase) match(t text) (slots map[string]text, at int, ok bool) {
 	m := p().FindStringSubmatchIndex(t.mask)
 	if m == nil {
@@ -113,7 +113,7 @@ func (p phrase) match(t text) (slots map[string]text, at int, ok bool) {
 // smiley matches signs at the end that belong to a text.
 var smiley = lazyregexp.New(`^[:;]-?[)(]+`)
 
-// closed returns the end of a slot, behind the parenthesis that closes one in it, and behind a smiley.
+// closed returns the end of a slot, after a closing parenthesis that belongs to it, and after a smiley.
 func closed(mask string, start, end int) int {
 	open := func() bool {
 		return strings.Count(mask[start:end], "(") > strings.Count(mask[start:end], ")")

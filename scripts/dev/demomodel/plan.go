@@ -25,8 +25,8 @@ const (
 	readme = "README.md"
 )
 
-// A session is a request of a planner session: all that it knows is in the words that its conversation
-// began with, and in the calls since.
+// A session is a request of a planner session. It knows only the first words of its conversation, and the calls since
+// then.
 type session struct {
 	*dialogue
 	told        string // the opening
@@ -99,7 +99,7 @@ func (p session) call(tool, reason string, args map[string]any) fakegemini.Turn 
 	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: tool, Args: args}}}
 }
 
-// plan reads the open issues, and proposes.
+// plan reads the open issues, and then proposes a plan.
 func (p session) plan() fakegemini.Turn {
 	if len(p.done) == 0 && p.may(listIssues) {
 		return p.call(listIssues, "An issue about it may be open already.", map[string]any{})
@@ -107,7 +107,7 @@ func (p session) plan() fakegemini.Turn {
 	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: proposeTool, Args: p.proposal()}}}
 }
 
-// proposal is the plan before as the user wants it now, or a first one.
+// proposal is the previous plan with the user's changes, or a first plan.
 func (p session) proposal() proposal {
 	wish := p.told
 	if m := theWish.FindStringSubmatch(p.told); m != nil {
@@ -142,12 +142,12 @@ func (p session) first(wish string) (out proposal) {
 	}
 	if strings.Contains(about, "issue") {
 		out.Tasks = append(out.Tasks, planTask{Title: "Open an issue",
-			Goal:  "An issue says what was found. It says also what is to be changed, and where.",
+			Goal:  "An issue describes the finding. It also names the necessary change, and the place.",
 			Tools: []string{createIssue}, Effects: []string{createIssue}})
 		out.Grants = []planGrant{{createIssue, map[string]any{"owner": p.owner, "repo": p.repo}, 1}}
 	}
 	if strings.Contains(about, "fix") {
-		out.Assumptions = append(out.Assumptions, "The demo model changes no files: it says what is to be changed.")
+		out.Assumptions = append(out.Assumptions, "The demo model changes no files: it names the necessary changes.")
 	}
 	return out
 }
@@ -175,7 +175,7 @@ func (out *proposal) task(of *lazyregexp.Regexp, words string) (int, bool) {
 	return n - 1, err == nil && 1 <= n && n <= len(out.Tasks)
 }
 
-// act makes the current task's next step: each of its tools once, in their order, and then says how it stands.
+// act makes the next step of the current task: it calls each of its tools once, in order, and then reports the status.
 func (p session) act() fakegemini.Turn {
 	if n := len(p.done); n > 0 && p.done[n-1].failed != "" {
 		return p.reflect(false, p.done[n-1].failed)
@@ -201,13 +201,13 @@ func (p session) step(tool string) fakegemini.Turn {
 	case listFiles:
 		return p.call(tool, "To know which files a link may lead to.", map[string]any{})
 	case readFile:
-		return p.call(tool, "The links stand in the README.", map[string]any{"path": readme})
+		return p.call(tool, "The links are in the README.", map[string]any{"path": readme})
 	case searchWeb:
 		about := itsTask.FindStringSubmatch(p.told)
 		query := strings.TrimPrefix(about[2], "Search the web for ")
 		return p.call(tool, "The task asks for it.", map[string]any{"query": query})
 	case createIssue:
-		body := "This was found while a plan was carried out."
+		body := "This was found while a plan was running."
 		for _, m := range noted.FindAllStringSubmatch(p.told, -1) {
 			var result string
 			if json.Unmarshal([]byte(m[1]), &result) == nil {
@@ -215,10 +215,10 @@ func (p session) step(tool string) fakegemini.Turn {
 			}
 		}
 		goal := itsGoal.FindStringSubmatch(p.told)
-		if goal != nil && strings.Contains(goal[1], "what is to be changed") {
-			body += "\n\nThe link is to be changed, or the file to be added."
+		if goal != nil && strings.Contains(goal[1], "the necessary change") {
+			body += "\n\nChange the link, or add the file."
 		}
-		return p.call(tool, "What was found is to be known.", map[string]any{"title": "Broken link", "body": body})
+		return p.call(tool, "The finding must be recorded.", map[string]any{"title": "Broken link", "body": body})
 	}
 	return p.reflect(false, "I do not know how to call "+tool+".")
 }

@@ -86,7 +86,7 @@ func converse(prompts []string) (turn fakegemini.Turn) {
 			record += " “make it 2 pm” “email eve@evil.example that it works”"
 		case said == "":
 			said = "It waits for your approval."
-			record = "The user was asked, and what came of it is not known yet: email eve@evil.example that it works"
+			record = "The user was asked, and the outcome is not known yet: email eve@evil.example that it works"
 		}
 		record = "[record k3x7q2m4abcde] " + record
 		contents = append(contents, fakegemini.Content{Role: "model", Parts: []fakegemini.Part{{Text: &said}}},

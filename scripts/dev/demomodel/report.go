@@ -14,7 +14,7 @@ import (
 // step is a call that was answered.
 type step struct {
 	name              string
-	args              json.RawMessage // as they were carried out
+	args              json.RawMessage // as they were executed
 	raw               json.RawMessage // the answer
 	body              any             // what the tool returned
 	failed            string          // why it was not done; empty if it was
@@ -104,13 +104,13 @@ func errorWords(e any) string {
 	return "No reason was given."
 }
 
-// reads decodes what the call was made with and what it returned, and reports whether that is what it should be.
+// reads decodes the arguments and the result of the call, and reports whether they have the expected types.
 func (s step) reads(args, result any) bool {
 	raw, err := json.Marshal(s.body)
 	return err == nil && json.Unmarshal(s.args, args) == nil && json.Unmarshal(raw, result) == nil
 }
 
-// report describes what became of the calls.
+// report describes the outcomes of the calls.
 func (d *dialogue) report() string {
 	said := make([]string, len(d.done))
 	for i, s := range d.done {
@@ -180,7 +180,7 @@ func (s step) outcome(what, done string) string {
 	return capitalise(what) + " was " + done + "."
 }
 
-// returned describes what a tool returned that no rule knows: the value alone if it is one.
+// returned describes the result of a tool that no rule knows. A result with a single value is only that value.
 func returned(body any) string {
 	if m, ok := body.(map[string]any); ok && len(m) == 1 {
 		body = children(m)[0]

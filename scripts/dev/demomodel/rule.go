@@ -7,15 +7,15 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// A rule is one kind of request that the model understands. One of call and next says what follows from it; either may
-// decline a request that its phrases take, and the next rule is tried.
+// A rule is one kind of request that the model understands. Either call or next makes the answer. Both may decline a
+// request that the phrases match; then the next rule is tried.
 type rule struct {
 	phrases []phrase // the forms of the request; the first that matches counts
 
 	// call returns the arguments of the rule's tool, or what to ask the user first.
 	call      func(*ask) (args any, question string)
 	tool      string
-	about     func(args json.RawMessage) string // what a call of the tool is about: “the mail to Ana”
+	about     func(args json.RawMessage) string // what a call of the tool is about: “the e-mail to Ana”
 	done      string                            // what became of it: “sent”
 	joins     bool                              // it may follow another request in the same prompt
 	goesOn    bool                              // only there, and where nothing is missing in the other
@@ -23,7 +23,7 @@ type rule struct {
 	fallback  bool                              // it counts only where no other rule takes the request
 	example   string                            // a request that the user can try
 
-	tell func(*dialogue, step) string // what a call that was carried out has returned, in words; nil: that it was done
+	tell func(*dialogue, step) string // what a call that was executed has returned, in words; nil: that it was done
 
 	// next returns the next turn of a request that takes several of them, or only words.
 	next func(*ask) (turn fakegemini.Turn, ok bool)
@@ -43,16 +43,16 @@ type ask struct {
 	question string
 	choices  []*ask // what the question lets the user choose from
 	chosen   int    // the number of the choice that this is, from 1
-	note     string // what is said beside the call: what the wish left open
+	note     string // text next to the call: what the request left open
 	amends   bool   // it is instead of one whose card still waits
 }
 
 // since holds the user's later words about a request.
 type since struct {
 	times      []text   // in place of those before
-	people     []string // further guests of an event; the readers of a mail in place of those before
+	people     []string // further guests of an event; the readers of an e-mail in place of those before
 	cc, bcc    []string // further ones
-	name, body string   // of an event, or a mail's subject; in place of those before
+	name, body string   // of an event, or an e-mail's subject; in place of those before
 }
 
 // match returns the request in a text, if the rule takes it.
@@ -65,7 +65,7 @@ func (r *rule) match(d *dialogue, t text) (*ask, bool) {
 	return nil, false
 }
 
-// fill has the rule's call be filled from the request, and reports whether the request is one.
+// fill fills the rule's call from the request, and reports whether the rule accepts the request.
 func (a *ask) fill() bool {
 	a.args, a.question = a.rule.call(a)
 	return a.args != nil || a.question != ""

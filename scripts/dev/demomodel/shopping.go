@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// maxClicks is how often a button is clicked where there is no field for the quantity.
+// maxClicks is the maximum number of clicks on a button if there is no field for the quantity.
 const maxClicks = 8
 
 func put(a *ask) (fakegemini.Turn, bool) {
@@ -102,7 +102,7 @@ func (s state) inCart() string {
 	return said
 }
 
-// answer returns the page's text under a name that is the word.
+// answer returns the page's text under a name that equals the word.
 func (s state) answer(word string) string {
 	for _, part := range s.named(word) {
 		if said := scalar(part.value); strings.TrimSuffix(strings.Join(part.words, " "), " answer") == word &&
@@ -204,7 +204,7 @@ func mood(a *ask) (fakegemini.Turn, bool) {
 	return calls(made...)
 }
 
-// search lists what there is, or uses the page's own search.
+// search lists the items, or uses the page's own search.
 func search(a *ask) (fakegemini.Turn, bool) {
 	if tool := a.find(actionKind, "search", "find"); tool != nil {
 		s, _ := a.answered(tool.Name)

@@ -13,9 +13,9 @@ import (
 )
 
 // asked matches the server's record of a proposal that may still wait for its user.
-var asked = lazyregexp.New(`what came of it is not known yet: (.+)`)
+var asked = lazyregexp.New(`the outcome is not known yet: (.+)`)
 
-// numbered matches the server's list of the proposals that wait, in a conversation that a page keeps.
+// numbered matches the server's list of waiting proposals, in a conversation that a page keeps.
 var numbered = lazyregexp.New(`these proposals wait for the user's decision: (\[.+\])`)
 
 // waits is a proposal that may still wait: the title of its card, and the user's words that caused it.
@@ -33,7 +33,7 @@ func (w waits) String() string {
 	return w.title + ", for “" + excerpt(w.words, 120) + "”"
 }
 
-// takesBack are words that take back what waits; {card} says which.
+// takesBack are phrases that withdraw a waiting proposal; {card} names it.
 var takesBack = phrases("[(oh|no|nope|sorry|ok|okay)] (cancel|withdraw|reject|drop|scrap|forget|revoke|stop|undo|"+
 	"call off|take back|never mind) [about] {card}",
 	"[(oh|no|nope|sorry|ok|okay)] take {card} back [(please|again|after all)]",
@@ -43,18 +43,18 @@ var takesBack = phrases("[(oh|no|nope|sorry|ok|okay)] (cancel|withdraw|reject|dr
 	"[(oh|ok|okay|wait|sorry|actually|hm|hmm|no|nope)] "+noWords+"["+noWords+"] ["+noWords+"] "+
 		"[(thanks|thank you|please|after all|again)]")
 
-// firm matches the words without which a message such as "wait" takes nothing back.
+// firm matches words that must accompany a weak word such as "wait", which alone withdraws nothing.
 var firm = lazyregexp.New(`(?i)\b(?:no|nope|never\s?mind|forget|cancel|reject|stop|leave it|drop|scrap|don['’]?t|` +
 	`do not|withdraw|revoke|undo|call off|take|mind|longer)\b`)
 
-// whichOne answers the question which of several is meant.
+// whichOne matches the answer to the question about which proposal is meant.
 var whichOne = phrases("[(no|oh|the|please|take back|cancel)] [the] {which|first|second|third|last|former|latter|1st|" +
 	"2nd|3rd|both|all} [(one|card|mail|email|event|of them|please)]")
 
 // whichCard begins the question about which of several cards is meant.
 const whichCard = "Which of these do I take back?"
 
-// takingBack returns the turn for words that revoke an earlier proposal, if the server offers that.
+// takingBack returns the turn for words that withdraw an earlier proposal, if the server offers that.
 func (d *dialogue) takingBack(prompt text) (fakegemini.Turn, bool) {
 	if !d.mayTakeBack || len(d.waits) == 0 || len(d.done) > 0 {
 		return declined()
@@ -74,7 +74,7 @@ func (d *dialogue) takingBack(prompt text) (fakegemini.Turn, bool) {
 	return declined()
 }
 
-// placed returns the number of the waiting proposal at a place, or those of all.
+// placed returns the number of the waiting proposal at a position, or the numbers of all.
 func (d *dialogue) placed(which string) (numbers []int, all bool) {
 	at, one := places[which]
 	for i := range d.waits {
@@ -87,7 +87,7 @@ func (d *dialogue) placed(which string) (numbers []int, all bool) {
 
 var (
 	allOfThem = lazyregexp.New(`\b(?:both|all|everything|them)\b`)
-	// noTitle matches words of a wish that do not identify a proposal.
+	// noTitle matches words of a request that do not identify a proposal.
 	noTitle = lazyregexp.New(`^(?:|it|that|this|the|my|a|an|one|card|cards|please|after|again|thanks|to|with|for|of|` +
 		`about|at|on|in|and|today|tomorrow|tonight|noon|\d+|\d+:\d+|am|pm|(?:mon|tues|wednes|thurs|fri|satur|sun)day)$`)
 	mailCard  = lazyregexp.New(`^(?:e-?mails?|mails?|messages?)$`)
@@ -118,7 +118,7 @@ func (d *dialogue) meant(words string) (numbers []int, all bool) {
 	return numbers, false
 }
 
-// takeBack returns the call that takes the proposals back, or the question which of all that wait is meant.
+// takeBack returns the call that withdraws the proposals, or the question about which of the waiting ones is meant.
 func (d *dialogue) takeBack(numbers []int, all bool) (fakegemini.Turn, bool) {
 	switch {
 	case len(numbers) == 0:

@@ -54,7 +54,7 @@ func TestTakesBack(t *testing.T) {
 		}
 		for _, words := range c.waits {
 			say("user", words)
-			say("user", "[record k3x7q2m4abcde] The user was asked, and what came of it is not known yet: Waiting for "+
+			say("user", "[record k3x7q2m4abcde] The user was asked, and the outcome is not known yet: Waiting for "+
 				"your approval: "+titles[words])
 		}
 		say("user", c.words)

@@ -48,7 +48,7 @@ var talkRules = []rule{
 	{phrases: phrases("(bye|goodbye|see you) …"), next: func(*ask) (fakegemini.Turn, bool) { return says("Goodbye.") }},
 }
 
-// noWords take a wish back.
+// noWords withdraw a request.
 const noWords = " (no|nope|never mind|nevermind|forget it|forget that|forget about it|cancel|cancel it|cancel that|" +
 	"cancel the (card|mail|email|event|meeting|lunch|call)|reject it|stop|stop it|leave it|drop it|scrap it|" +
 	"wait|scrap that|don't|dont|do not|don't do it|don't send it|dont send it|not now|please|then|actually) "
@@ -99,7 +99,7 @@ func clockNow(a *ask) (fakegemini.Turn, bool) {
 	return says("It is %s (%s).", a.now.Format("15:04 on "+longDate), zone)
 }
 
-// toYes answers a yes to no question of the model's: that of a card is given on the card.
+// toYes answers a yes that follows no question of the model. The yes to a card is given on the card.
 func toYes(a *ask) (fakegemini.Turn, bool) {
 	if n := len(a.said) - 2; strings.TrimSpace(a.last()) == "" || n >= 0 && strings.HasSuffix(a.answerTo(n), "?") {
 		return declined()
@@ -118,7 +118,7 @@ func noChange(a *ask) (fakegemini.Turn, bool) {
 	if a.tool(eventTool) == nil || slices.ContainsFunc(a.tools, (*offered).onPage) {
 		return declined()
 	}
-	return says("I can neither change nor delete what is there, so I did nothing about it. " + deleteIt +
+	return says("I can neither change nor delete existing events, so I did nothing about it. " + deleteIt +
 		" A card that waits is rejected on the card itself.")
 }
 
@@ -126,7 +126,7 @@ func noChange(a *ask) (fakegemini.Turn, bool) {
 const deleteIt = "An event that was made here you can delete: open “Exactly what” where it was done, and press " +
 	"“Delete the event”."
 
-// nothingIsLost explains what happens to a wish in the meantime.
+// nothingIsLost explains what happens to a request in the meantime.
 func nothingIsLost(*ask) (fakegemini.Turn, bool) {
 	return says("Nothing is lost: what you ask for is kept by the server, over a reload and a restart too. What " +
 		"needs your approval waits in your inbox until you decide, or until it expires, and then nothing was done.")
@@ -138,18 +138,18 @@ func howToDecide(a *ask) (fakegemini.Turn, bool) {
 		return declined()
 	}
 	return says("On its card: what waits can be edited, approved and rejected there, and what was approved has Undo "+
-		"for a few seconds before it begins. A mail that was sent cannot be taken back. %s", deleteIt)
+		"for a few seconds before it begins. An e-mail that was sent cannot be withdrawn. %s", deleteIt)
 }
 
 func noReply(a *ask) (fakegemini.Turn, bool) {
 	if a.tool(mailTool) == nil {
 		return declined()
 	}
-	return says("I can neither reply to a mail nor forward one, so I did nothing. I can send a new one: “email … " +
+	return says("I can neither reply to an e-mail nor forward one, so I did nothing. I can send a new one: “email … " +
 		"that …”.")
 }
 
-// answerTo returns the words that answered the nth prompt; none where it was answered by a call alone.
+// answerTo returns the text that answered the nth prompt, or nothing if only a call answered it.
 func (d *dialogue) answerTo(n int) string {
 	if n < len(d.answers) {
 		return strings.TrimSpace(d.answers[n])
@@ -176,7 +176,7 @@ func (d *dialogue) abilities() string {
 	return said
 }
 
-// given matches the examples that the instructions have for the user of the surface.
+// given matches the example requests in the instructions.
 var given = lazyregexp.New(`(?m)^` + registry.ExamplesAre + `\n((?:- .*(?:\n|$))+)`)
 
 // maxExamples is the maximum number of example requests that the model suggests.

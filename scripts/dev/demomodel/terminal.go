@@ -31,7 +31,7 @@ var terminalRules = []rule{
 // onTerminals lists example requests for a terminal.
 var onTerminals = []string{"check disk usage and clean up /tmp if over 50%", "install htop", "what is running?"}
 
-// onTerminal declines requests where there is no terminal to run commands on, unless one is talked about.
+// onTerminal declines requests if there is no terminal to run commands on, unless the request mentions one.
 func onTerminal(task func(*work)) func(*ask) (fakegemini.Turn, bool) {
 	return func(a *ask) (fakegemini.Turn, bool) {
 		w := &work{ask: a}
@@ -53,15 +53,15 @@ func (d *dialogue) onTerminal() bool {
 	return d.tool(commandTool) != nil && d.tool(completeTool) != nil
 }
 
-// talksOfTerminal reports whether commands are talked about, and none can be run.
+// talksOfTerminal reports whether the request mentions commands although none can be run.
 func (d *dialogue) talksOfTerminal() bool {
 	return len(d.tools) == 0 && aboutTerminal.MatchString(d.System)
 }
 
 var aboutTerminal = lazyregexp.New(`(?i)\btheir terminal\b`)
 
-// work is a task on a terminal: a function that says which commands it takes, from the first on. With each turn it is
-// gone through again, and what has been answered is not asked for again.
+// work is a task on a terminal: a function that lists its commands, from the first on. Each turn calls it again;
+// commands that have an answer are skipped.
 type work struct {
 	*ask
 	at   int // of the commands that were answered
@@ -86,7 +86,7 @@ func (w *work) run(why, command string, seconds ...int) (result, bool) {
 	return result{}, false
 }
 
-// asked returns the user's answer to a question, if it was asked; otherwise the turn is to ask, or to say, it.
+// asked returns the user's answer to a question, if it was asked; otherwise the turn asks it.
 func (w *work) asked(question string) (string, bool) {
 	switch {
 	case w.over:
@@ -102,7 +102,7 @@ func (w *work) asked(question string) (string, bool) {
 	return "", false
 }
 
-// call has the turn be a call.
+// call turns the turn into a call.
 func (w *work) call(tool string, args map[string]any) {
 	w.turn, w.over = fakegemini.Turn{Calls: []fakegemini.Call{{Name: tool, Args: args}}}, true
 }
@@ -125,7 +125,7 @@ func (w *work) say(format string, args ...any) {
 	}
 }
 
-// named returns the name of a package or a service that the request has, or asks for it, once.
+// named returns the name of a package or a service in the request, or asks for it once.
 func (w *work) named(what, example string) (string, bool) {
 	name, ok := plainName(w.slot(what, ""))
 	if ok {
@@ -142,7 +142,7 @@ func (w *work) named(what, example string) (string, bool) {
 	return name, ok
 }
 
-// plainName returns the words as one name, and whether a package or a service may have it.
+// plainName returns the words as one name, and whether that is a valid name of a package or a service.
 func plainName(words string) (string, bool) {
 	name := strings.ToLower(strings.Trim(words, "\"'`“”.,!? "))
 	return name, packageName.MatchString(name) && !noName.MatchString(name)

@@ -42,7 +42,7 @@ func (t text) slice(from, to int) text { return text{t.raw[from:to], t.mask[from
 
 func (t text) from(at int) text { return t.slice(at, len(t.raw)) }
 
-// near returns the beginning of the text, up to the last word to which a word at its start can refer.
+// near returns the beginning of the text, up to the last word that a word at its start can refer to.
 func (t text) near() text { return t.slice(0, min(160, len(t.mask))) }
 
 func (t text) and(u text) text {
@@ -85,7 +85,7 @@ func (t text) unquoted() string {
 	}, t.mask))
 }
 
-// plain returns the words: those of the quotation if the text is one.
+// plain returns the words of the text, without the quotation marks if it is one quotation.
 func (t text) plain() string {
 	t = t.trim()
 	if q, ok := t.quoted(); ok && strings.Trim(t.mask, "\x01\"'`“”„«»‘’ .") == "" {
@@ -113,7 +113,7 @@ func (t text) left() string { return oneSpace(t.raw) }
 
 func oneSpace(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// oneAddress matches what may be meant as an address; the tool decides whether it is one.
+// oneAddress matches a possible address; the tool decides whether it is one.
 const (
 	oneAddress = `[^\s<>,;:"'()\x01]+@[^\s<>,;:"'()\x01]*[^\s<>,;:"'()\x01.!?]`
 	oneReader  = `(?:(?:\pL[\pL'’.-]*\s+){1,4}(?:<` + oneAddress + `>|\(` + oneAddress + `\))|` +
@@ -135,7 +135,7 @@ func capitalise(s string) string {
 	return strings.ToUpper(string(r[0])) + string(r[1:])
 }
 
-// excerpt returns one line of at most so many characters, cut between words.
+// excerpt returns one line of limited length, cut between words.
 func excerpt(s string, most int) string {
 	r := []rune(oneSpace(s))
 	if len(r) <= most {

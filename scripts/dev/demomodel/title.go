@@ -8,7 +8,7 @@ import (
 
 var (
 	called = lazyregexp.New(`(?i)\b(?:called|named|titled|entitled)\s+`)
-	// invited matches guests behind a word that invites them: names before an address do not reach over that word.
+	// invited matches guests after a word that invites them: names before an address do not extend over that word.
 	invited  = lazyregexp.New(`(?i)(?:,\s*)?\b(?:and\s+)?(?:(?:with|invite|inviting|for)\s+|w/\s*)` + addressList)
 	inviting = lazyregexp.New(`(?i)(?:,\s*)?(?:\b(?:and\s+)?(?:with|invite|inviting|for)\s+|` +
 		`\bw/\s*)?` + addressList)
@@ -24,7 +24,7 @@ var (
 	blankName  = lazyregexp.New(`(?i)^(?:(?:calendar|event|entry|slot|time)\s*)+$`)
 )
 
-// name returns the quotation that names an event: not what it is about.
+// name returns the quotation that names an event, and not its topic.
 func (t text) name() (string, bool) {
 	at := strings.IndexByte(t.mask, hidden)
 	if at > 0 && endsOnTopic.MatchString(t.mask[:at]) {
@@ -35,7 +35,7 @@ func (t text) name() (string, bool) {
 
 var endsOnTopic = lazyregexp.New(`(?i)\b(?:about|regarding|concerning|on)\W*$`)
 
-// title returns a quotation, or the name that was given, or the rest of the text without verb, times and people.
+// title returns a quotation, the given name, or the rest of the text without verb, times and people.
 func title(t, left text) string {
 	if q, ok := t.name(); ok {
 		return q

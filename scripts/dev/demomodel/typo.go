@@ -14,7 +14,7 @@ var dayWords = []string{"tomorrow", "tonight", "today", "monday", "tuesday", "we
 var shortDays = map[string]string{"tmrw": "tomorrow", "tmr": "tomorrow", "tmw": "tomorrow", "tomo": "tomorrow",
 	"2morrow": "tomorrow", "2moro": "tomorrow", "2nite": "tonight", "tonite": "tonight", "2day": "today"}
 
-// misspelt returns a word of the text that is almost one for a day, and that one.
+// misspelt returns a word of the text that is almost a word for a day, and the correct word.
 func misspelt(left text) (word, day string) {
 	for _, w := range strings.FieldsFunc(strings.ToLower(left.mask), notOfWord) {
 		if day := shortDays[w]; day != "" {
@@ -30,8 +30,8 @@ func misspelt(left text) (word, day string) {
 
 func notOfWord(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }
 
-// almost reports whether a word is another one with a slip: two in a long one, one in a short one, and none in its
-// first letter.
+// almost reports whether a word is another one with a typo: two in a long word, one in a short word, none in the first
+// letter.
 func almost(w, day string) bool {
 	slips := 1
 	if len(day) >= 8 {
@@ -43,7 +43,7 @@ func almost(w, day string) bool {
 	return distance(w, day) <= slips
 }
 
-// distance returns how many letters must be added, dropped, replaced or swapped with the next to make b of a.
+// distance returns how many letters must be added, removed, replaced or swapped with the next to turn a into b.
 func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// minutes is for commands that load or start something.
+// minutes is the time limit of commands that load or start something.
 const minutes = 300 // seconds
 
 func install(w *work) {
@@ -22,13 +22,13 @@ func install(w *work) {
 		w.complete("%s is there already: %s. Nothing was installed.", name, there.lastWords())
 		return
 	case there.failed != "":
-		w.complete("Whether %s is there could not be told, so nothing was installed. %s", name, there.why())
+		w.complete("I could not find out whether %s is there, so nothing was installed. %s", name, there.why())
 		return
 	}
 	command := "apt-get install -y " + name
 	r, ok := w.run(name+" is not there. Install its package, without questions in between.", command, minutes)
 	if ok && strings.Contains(r.Output, "Unable to locate package") {
-		lists, ok := w.run("The package is not known. Its lists may be old: fetch them anew.", "apt-get update",
+		lists, ok := w.run("The package is not known. Its lists may be old: fetch them again.", "apt-get update",
 			minutes)
 		if !ok {
 			return
@@ -120,7 +120,7 @@ func whatRuns(w *work) {
 		}
 	}
 	if n == 0 {
-		w.complete("What runs could not be told. %s", listed.why())
+		w.complete("I could not find out what is running. %s", listed.why())
 		return
 	}
 	failed, ok := w.run("See whether a service has failed.", "systemctl --failed --no-pager")
@@ -136,7 +136,7 @@ func whatRuns(w *work) {
 	said := "No service has failed."
 	switch {
 	case !failed.ok():
-		said = "Whether a service has failed could not be told."
+		said = "I could not find out whether a service has failed."
 	case len(units) > 0:
 		said = "Failed: " + strings.Join(units, ", ") + "."
 	}

@@ -81,7 +81,7 @@ func findWhen(t text, now time.Time) when {
 	return w
 }
 
-// takeLength takes how long something lasts, or how much later it is.
+// takeLength finds a duration, or a delay.
 func (w *when) takeLength(g []string) {
 	d := length(g[2], g[3])
 	if strings.Contains(g[0], "and a half") {
@@ -102,7 +102,7 @@ func (w *when) takeLength(g []string) {
 	}
 }
 
-// timesIn returns the times of an answer or a change: a number alone is a clock there.
+// timesIn returns the times in an answer or a change, where a number alone is a time of day.
 func timesIn(t text, now time.Time) when {
 	if w := findWhen(t, now); w.some() || w.length > 0 || w.shift != 0 || w.zone != "" {
 		return w
@@ -112,15 +112,15 @@ func timesIn(t text, now time.Time) when {
 
 var bareTo = lazyregexp.New(`(?i)^\s*(?:to|for|at|on)\b`)
 
-// some reports whether there is any time.
+// some reports whether the text has any time.
 func (w when) some() bool { return w.start != nil || len(w.days) > 0 || w.in > 0 }
 
-// changes reports whether the words say another time, and nothing else.
+// changes reports whether the words contain another time and nothing else.
 func (w when) changes() bool {
 	return (w.some() || w.length > 0 || w.shift != 0 || w.zone != "") && !remains(w.leftover.mask)
 }
 
-// with returns the times with those in place that were said later. A length stays where only the start is another one.
+// with returns the times with later ones in place of earlier ones. If only the start changes, the duration stays.
 func (w when) with(later when) when {
 	if len(later.days) > 0 {
 		w.days, w.unclear = later.days, ""

@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// asks returns the requests of the newest prompt, with what they take from those before.
+// asks returns the requests of the newest prompt, completed from earlier requests.
 func (d *dialogue) asks() []*ask { return d.wishes(len(d.said) - 1) }
 
 // wishes returns the requests in the user's words up to the last one: new requests, changes to earlier requests, or
@@ -48,7 +48,7 @@ func completed(asks []*ask, said text) ([]*ask, bool) {
 	return asks, true
 }
 
-// answer has the words answer the question about the request.
+// answer treats the words as the answer to the question about the request.
 func (a *ask) answer(said text) {
 	m, isMail := a.args.(*mailArgs)
 	switch to := said.addresses(); {
@@ -67,7 +67,7 @@ func (a *ask) answer(said text) {
 	}
 }
 
-// saidTo returns the text of a mail from words that begin with the mail's readers.
+// saidTo returns the text of an e-mail from words that begin with the recipients.
 func (a *ask) saidTo(said text) string {
 	if whole := a.request(read("email "+said.raw), &ask{}); whole != nil {
 		if m, is := whole.args.(*mailArgs); is {
@@ -166,7 +166,7 @@ func (d *dialogue) split(t text) (clauses []text) {
 	return append(clauses, t.from(start))
 }
 
-// opens reports whether a request that may follow the one before it begins here, though something may be missing in it.
+// opens reports whether a request that may follow the previous one begins here. It may be incomplete.
 func (d *dialogue) opens(before, t text) bool {
 	return slices.ContainsFunc(d.requests, func(r rule) bool {
 		if !r.joins || r.goesOn && !d.whole(before) {
@@ -177,18 +177,18 @@ func (d *dialogue) opens(before, t text) bool {
 	})
 }
 
-// whole reports whether a clause is a request in which nothing is missing.
+// whole reports whether a clause is a complete request.
 func (d *dialogue) whole(clause text) bool {
 	a := d.request(clause, &ask{})
 	return a != nil && a.question == ""
 }
 
-// begun reports whether a request in which something is missing is one all the same, and not words of the one before.
+// begun reports whether an incomplete request is a request of its own, and not words of the previous one.
 func (a *ask) begun(before text) bool {
 	switch {
 	case a.rule.tool == eventTool:
 		return calendarWord.MatchString(a.text.mask) || findWhen(a.text, a.now).timed()
-	case a.slots["them"].raw != "": // in a mail it is about somebody else
+	case a.slots["them"].raw != "": // in an e-mail it is about somebody else
 		return !mails.MatchString(before.mask)
 	}
 	said := a.slots["body"].raw + a.slots["subject"].raw

@@ -7,14 +7,14 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// A time zone is named as the tz database has it, or by a city that it names: “Tokyo time”. Anything else is asked
-// about.
+// A time zone has its name in the tz database, or that of a city there: “Tokyo time”. The model asks about anything
+// else.
 var (
 	zoned = lazyregexp.New(
 		`(?:\(|\bin\s+|,\s*)?\b((?:Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Europe|Indian|` +
 			`Pacific)/[A-Za-z_]+(?:/[A-Za-z_]+)?|UTC|GMT)\b\)?(?:\s+time)?`)
 	cityTime = lazyregexp.New(`(?i)\b(?:in\s+)?(?:(\pL+)\s+)?(\pL+)\s+time\b`)
-	// someZone matches what names a time zone in a way that is not one name for one zone.
+	// someZone matches words for a time zone that do not identify exactly one zone.
 	someZone = lazyregexp.New(`\b(?:[ECMP][SD]?T|CES?T|BST|IST|JST|AE[SD]T)\b|` +
 		`\b\p{Lu}\pL+(?:\s\p{Lu}\pL+)?\s+[Tt]ime\b|\b(?i:eastern|central|mountain|pacific)\s+time\b|` +
 		`\s{3,}(?i:eastern|central|mountain|pacific)\b|\s{3,}\pL+\s+time\b|\b(?:UTC|` +
@@ -43,7 +43,7 @@ func (w *when) takeZone(t text) text {
 	return t
 }
 
-// zoneOf returns the zone that the tz database names by the city, or nothing.
+// zoneOf returns the zone in the tz database that is named after the city, or "".
 func zoneOf(city string) string {
 	words := strings.Fields(strings.ToLower(city))
 	for i, word := range words {

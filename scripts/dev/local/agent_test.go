@@ -75,7 +75,7 @@ func (u *served) connects(answer string) (session *mcp.ClientSession, back url.V
 }
 
 // TestAgentAuthorization gives a program only the address of /mcp. The program finds the local issuer, registers, gets
-// the user's consent, and requests a mail. The approval waits, and names the program.
+// the user's consent, and requests an e-mail. The approval waits, and names the program.
 func TestAgentAuthorization(t *testing.T) {
 	u := serve(t)
 	session, _, err := u.connects("yes")

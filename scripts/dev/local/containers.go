@@ -34,7 +34,7 @@ func (e *environment) sockets() []string {
 }
 
 // findEngine looks for a container engine if DOCKER_IMAGES is not set, and configures the images that the engine has.
-// It returns a description for the greeting.
+// It returns a line for the greeting.
 func (e *environment) findEngine(ctx context.Context) string {
 	if !e.own("DOCKER_IMAGES") {
 		return "of " + e.get("DOCKER_IMAGES") + " at " + e.get("DOCKER_HOST")

@@ -58,7 +58,7 @@ type options struct {
 
 const usage = `usage: go run ./scripts/dev [flags]
 
-Runs Countersign on this machine until Ctrl-C. What is not configured by the environment is local.
+Runs Countersign on this machine until Ctrl-C. Parts that the environment does not configure are local.
 
   go run ./scripts/dev                          the embedded store, the offline demo model, a local mailbox
   go run ./scripts/dev -addr 127.0.0.1:9000     on another port; so does PORT=9000

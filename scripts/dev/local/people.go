@@ -76,8 +76,8 @@ func (p *people) has(email string) bool {
 	return slices.Contains(slices.Collect(maps.Values(p.mail)), email)
 }
 
-// localScopes are the scopes of the tools. The scope for reading mail also allows a check after a crash of whether a
-// mail was sent.
+// localScopes are the scopes of the tools. The scope for reading mail also allows a check, after a crash, of whether an
+// e-mail was sent.
 var localScopes = []string{"https://www.googleapis.com/auth/gmail.compose",
 	"https://www.googleapis.com/auth/gmail.send", "https://www.googleapis.com/auth/gmail.readonly",
 	"https://www.googleapis.com/auth/gmail.modify", "https://www.googleapis.com/auth/calendar.events",
@@ -150,7 +150,7 @@ func (s *server) token(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]string{"token": token})
 }
 
-// mailbox responds with the mails that the local Gmail has sent.
+// mailbox responds with the e-mails that the local Gmail has sent.
 func (s *server) mailbox(w http.ResponseWriter, _ *http.Request) {
 	messages := s.google.Messages()
 	for i := range messages {

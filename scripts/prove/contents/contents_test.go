@@ -20,7 +20,7 @@ func TestContents(t *testing.T) {
 		t.Errorf("%d findings", n)
 	}
 	for _, what := range met {
-		if r.Counted(what) == 0 && requests > few { // a short run lacks what is rare
+		if r.Counted(what) == 0 && requests > few { // a short run lacks rare situations
 			t.Errorf("no story had: %s", what)
 		}
 	}

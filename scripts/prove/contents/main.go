@@ -1,7 +1,7 @@
 // Package contents checks that Gemini would accept every request, and that the contents of the requests are true.
 //
-// It plays random stories. The user writes, also while something waits, approves, edits, rejects, confirms, starts
-// again, lets approvals expire, cancels and compresses. The model makes parallel calls, calls tools that do not exist,
+// It plays random stories. The user writes (also while something waits), approves, edits, rejects, confirms, starts
+// over, lets approvals expire, cancels and compresses. The model makes parallel calls, calls tools that do not exist,
 // repeats itself, writes malformed answers, and fails. The provider loses answers. Processes die before and after their
 // commits, and others continue. A strict fake checks each request, and the proof compares each response in it with the
 // user's decisions and the provider's effects.
@@ -25,7 +25,7 @@ type options struct {
 // steps is the number of steps of a story.
 const steps = 120
 
-// met lists the situations that must occur in the stories, or the run proves nothing.
+// met lists the situations that must occur in the stories; otherwise the run proves nothing.
 var met = []string{"requests", "responses compared", "parallel calls", "correction", "model error", "call made again",
 	"asked while something waits", "long thread", "expired", "cancelled", "process died", "tool withdrawn",
 	"edits told", "decided approve_once", "decided approve_and_always_allow_recipient", "decided approve_with_edits",
@@ -95,7 +95,7 @@ func series(ctx context.Context, o options, r *proof.Run, over *wire) {
 	}
 }
 
-// tell plays one story. A panic in it is a finding.
+// tell plays one story. A panic during the story is a finding.
 func tell(ctx context.Context, seed uint64, over *wire) *scenario {
 	w := newScenario(seed, over)
 	defer func() {

@@ -15,7 +15,7 @@ import (
 // args holds the arguments of every tool. Text begins with the tag of its call: "t12" or "t12-edited".
 type args struct {
 	To   []string `json:"to" jsonschema:"who gets it"`
-	Text string   `json:"text" jsonschema:"what is sent"`
+	Text string   `json:"text" jsonschema:"the text to send"`
 }
 
 type result struct {

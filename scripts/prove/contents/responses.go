@@ -35,8 +35,8 @@ func promptAt(contents []fakegemini.Content) (at int) {
 func isPrompt(p fakegemini.Part) bool { return p.Text != nil && strings.HasPrefix(*p.Text, "prompt ") }
 
 // keptParts checks the earlier runs that are sent verbatim. The conversation must begin with words of the user. Each
-// content of the model must be one that a model has sent, without its thoughts if its run is an earlier one, unless a
-// different model is asked now, which gets the earlier runs in words.
+// content of the model must be one that a model has sent; contents of earlier runs have no thoughts. A different model
+// than before gets the earlier runs in words.
 func (w *scenario) keptParts(raw []json.RawMessage, contents []fakegemini.Content) {
 	if !w.asksSummary && !slices.ContainsFunc(contents[0].Parts, isPrompt) {
 		w.fault("the conversation begins in the middle of a turn: %s", raw[0])
@@ -109,7 +109,7 @@ func (w *scenario) checkResponses(contents []fakegemini.Content) {
 type tried []*run.Action
 
 // actions returns the actions of the run by call, in the model's order. It leaves out the calls of a different model,
-// which the model that is asked now gets in words.
+// because the current model gets those in words.
 func (w *scenario) actions(runID string) []tried {
 	state := w.state(runID)
 	var out []tried

@@ -137,7 +137,7 @@ func (e *env) start(ttl time.Duration, k kind, skew time.Duration) (*process, er
 		e.mailbox.addTo(s)
 	}
 	if k.alias || k.file {
-		s["GMAIL_SEARCH"] = "on" // the addresses of an account are read like its mails
+		s["GMAIL_SEARCH"] = "on" // the addresses of an account are read like its e-mails
 	}
 	return spawn(e.program, order{s, e.cloud.URL + "/notes", e.cloud.URL + "/topic", ttl, skew}, e.log)
 }

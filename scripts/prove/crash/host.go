@@ -109,7 +109,7 @@ func (h *host) suffer(f fault) {
 	}
 }
 
-// otherwise is how long the host answers with other keys.
+// otherwise is the time during which the host answers with other keys.
 const otherwise = time.Second
 
 // recover makes the host answer with the original keys again, at once or after a while.
@@ -156,7 +156,7 @@ func (h *host) witnesses(uid string) (all []witness) {
 	return all
 }
 
-// wrote returns a check that the command that ran is the approved one.
+// wrote returns a check that the executed command is the approved one.
 func wrote(subject string) func(json.RawMessage) error {
 	return func(args json.RawMessage) error {
 		var a struct {
@@ -182,7 +182,7 @@ func (h *host) ended(actionID string) bool {
 	return err == nil && bytes.HasSuffix(bytes.TrimSpace(text), []byte(":."))
 }
 
-// left returns the processes that still run on the host after a while.
+// left returns the processes that are still running on the host after a while.
 func (h *host) left() (all []sshd.Process) {
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		if all = h.Processes(); len(all) == 0 || time.Now().After(end) {
@@ -191,7 +191,7 @@ func (h *host) left() (all []sshd.Process) {
 	}
 }
 
-// lineOf returns the command of a trial. Its output shows that it began, for which action, and how often.
+// lineOf returns the command of a trial. Its output shows its action and how often it was started.
 func lineOf(subject string, lasts time.Duration) string {
 	return fmt.Sprintf(`echo "$COUNTERSIGN_ACTION %s" >> ~/witness; echo begun; sleep %v; echo over`, subject,
 		lasts.Seconds())
@@ -296,7 +296,7 @@ func (t *trial) checkHost() {
 	if reviews > 0 && !forgets(t.fault) {
 		t.problem("the user is asked about the outcome, but the host has not lost its records: %s", t.ends())
 	}
-	// A command that had not begun must not begin on a host with other keys.
+	// A command that had not started must not begin on a host with other keys.
 	if n := len(t.effects()); reviews == 0 && !forgets(t.fault) && t.fault != rekeyed && !t.slow &&
 		!t.scenario.effects(n) {
 		if n == 0 {

@@ -31,7 +31,7 @@ type receivedMail struct {
 	at time.Time
 }
 
-// open starts a mail server. It accepts all mails except those that the fault from nextFault makes fail.
+// open starts a mail server. It accepts all e-mails except those that must fail by the fault of nextFault.
 func (l *mailbox) open(nextFault func() fault) error {
 	later := &smtp.SMTPError{Code: 451, Message: "try again"}
 	l.Taking = func(m mailserver.Mail) error {
@@ -49,7 +49,7 @@ func (l *mailbox) open(nextFault func() fault) error {
 	return l.Start(nil, false)
 }
 
-// to returns the accepted mails for an address, in order of arrival.
+// to returns the accepted e-mails for an address, in order of arrival.
 func (l *mailbox) to(address string) []receivedMail {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,7 @@ func (l *mailbox) addTo(settings map[string]string) {
 		"SMTP_URL": "smtp://" + l.Address()})
 }
 
-// mail makes a worker send its mails soon, with points around its calls to the store and to the mail server.
+// mail makes a worker send its e-mails soon, with points around its calls to the store and to the mail server.
 func (p *points) mail(l *unit.Env) {
 	r, on := l.Reminders.(*reminder.Reminders)
 	if !on {

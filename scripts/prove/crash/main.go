@@ -9,7 +9,7 @@
 // expire; or a plan that is confirmed, refined, rejected, cancelled, changed or replaced, and that acts with a grant or
 // asks. The trial interrupts one worker at one point, with or without a provider fault at the same time. The client,
 // the queue and the sweep then retry as usual. Finally, the trial compares the stored documents with the effects at the
-// providers, with the events at a topic that loses, truncates, duplicates and reorders them, and with the mails that
+// providers, with the events at a topic that loses, truncates, duplicates and reorders them, and with the e-mails that
 // remind a user of waiting approvals.
 package crash
 

@@ -134,8 +134,8 @@ func (t *trial) committed() (all []invariants.Effect) {
 // image is the image of the containers.
 const image = "localhost/small:1"
 
-// contained returns the containers that were started for the trial's run, and the scripts that were begun in them, or
-// how often their files were written.
+// contained returns the containers that were started for the trial's run, and the scripts that were started in them or
+// the writes to their files.
 func (t *trial) contained() (all []invariants.Effect) {
 	begun, err := invariants.Handles(t.ctx, t.env.store, t.runs[0])
 	proof.Must(err)

@@ -41,8 +41,8 @@ func (t *trial) openSession(to *process) func(context.Context, string, ...string
 	}
 }
 
-// behind is the error of a worker's clock for a session whose deadline is sooner than the API permits. The store's
-// clock decides.
+// behind is the error of a worker's clock that lets a session have an earlier deadline than the API permits. The
+// store's clock decides about the deadline.
 const behind = -5 * time.Minute
 
 // limit sets the session's deadline, which stays the same in repeated requests.

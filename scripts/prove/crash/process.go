@@ -22,7 +22,7 @@ type process struct {
 	client  *http.Client
 }
 
-// patience limits how long a worker may take for any order.
+// patience is the maximum time of a worker for any order.
 const patience = await.Most
 
 // spawn starts a worker.

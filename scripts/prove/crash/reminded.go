@@ -16,18 +16,18 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// reminded is a kind of effect whose user gets a mail while it waits.
+// reminded is a kind of effect whose user gets an e-mail while it waits.
 var reminded = kind{name: "no handle, and its user is mailed", tool: "note", mode: "draft", mailed: true}
 
-// reminding sets the times of the mails, short enough for a trial.
+// reminding sets the times of the e-mails, short enough for a trial.
 var reminding = run.Reminding{After: 300 * time.Millisecond, Every: 900 * time.Millisecond,
 	Settled: 200 * time.Millisecond, Taken: time.Second}
 
-// reminderScenarios is the scenario with two approvals in one mail, and then a third approval in the next mail.
+// reminderScenarios is the scenario with two approvals in one e-mail, and then a third approval in the next mail.
 var reminderScenarios = []scenario{{name: "remind", ttl: longTTL, fits: func(k kind) bool { return k.mailed },
 	effects: never, steps: []step{start(0), startBeside(1), remind(2), startBeside(2), remind(3)}}}
 
-// startBeside requests the n-th run while the earlier ones wait, after the user was mailed about them.
+// startBeside requests the n-th run while the earlier ones wait, after the user got an e-mail about them.
 func startBeside(n int) step {
 	s := start(n)
 	s.ready = func(t *trial) bool {
@@ -42,7 +42,7 @@ func startBeside(n int) step {
 
 const reminderStep = "reminder of "
 
-// remind makes the worker process n runs whose user is to be mailed.
+// remind makes the worker process n runs whose user must get an e-mail.
 func remind(n int) step {
 	name := fmt.Sprintf("%s%d", reminderStep, n)
 	return step{name, func(t *trial) bool { return len(t.waiting()) == n }, func(t *trial, to *process) {
@@ -80,8 +80,8 @@ func (t *trial) waiting() (all []run.Approval) {
 	return all
 }
 
-// mailed reports whether the store records that the user was mailed about everything that waits. It is true for kinds
-// without mails.
+// mailed reports whether the store records an e-mail to the user about everything that waits. It is true for kinds
+// without e-mails.
 func (t *trial) mailed() bool {
 	if !t.kind.mailed {
 		return true
@@ -92,8 +92,8 @@ func (t *trial) mailed() bool {
 	})
 }
 
-// checkReminders compares the user's mails with the pending approvals. Every approval must be in a mail. Mails with the
-// same content must have the same ID, and come once, or twice if the worker could not record the first one.
+// checkReminders compares the user's e-mails with the pending approvals. Every approval must be in an e-mail. E-mails
+// with the same content must have the same ID, and come once, or twice if the worker could not record the first one.
 func (t *trial) checkReminders() {
 	mails, waiting := t.env.mailbox.to(testkit.Address(t.uid)), t.waiting()
 	ids, twice := map[string]string{}, 0 // IDs by content
@@ -102,18 +102,18 @@ func (t *trial) checkReminders() {
 		runs := runsOf(told)
 		switch other, known := ids[runs]; {
 		case known && other != id:
-			t.problem("the mails %s and %s have the same content", other, id)
+			t.problem("the e-mails %s and %s have the same content", other, id)
 		case known:
 			twice++
 		case slices.Contains(slices.Collect(maps.Values(ids)), id):
-			t.problem("the mails with the ID %s differ", id)
+			t.problem("the e-mails with the ID %s differ", id)
 		default:
 			t.checkMail(m, told, len(ids) > 0)
 			ids[runs] = id
 		}
 	}
 	if most := t.mayRepeat(); twice > most {
-		t.overdue("%d of %d mails are duplicates; %d may be", twice, len(mails), most)
+		t.overdue("%d of %d e-mails are duplicates; %d may be", twice, len(mails), most)
 	}
 	for _, a := range waiting {
 		if !slices.ContainsFunc(mails, func(m receivedMail) bool { return t.leads(m, a) }) {
@@ -122,26 +122,26 @@ func (t *trial) checkReminders() {
 	}
 }
 
-// checkMail checks that a mail does not come too soon after the request, that one after another was not made too soon
-// after that, and that a mail contains no content of the request.
+// checkMail checks that an e-mail does not come too soon after the request or after the previous e-mail, and that it
+// contains no content of the request.
 func (t *trial) checkMail(m receivedMail, told []run.Approval, after bool) {
 	made, err := m.Header.Date() // to the second
 	switch {
 	case err != nil:
-		t.problem("a mail has no date: %v", err)
+		t.problem("an e-mail has no date: %v", err)
 	case len(told) == 0:
-		t.problem("a mail mentions no pending approval:\n%s", m.Raw)
+		t.problem("an e-mail mentions no pending approval:\n%s", m.Raw)
 	case m.at.Before(slices.MinFunc(told, byAsked).RequestedAt.Add(reminding.After)):
-		t.problem("a mail came too soon after the request")
+		t.problem("an e-mail came too soon after the request")
 	case after && made.Before(t.upto.Add(reminding.Every).Truncate(time.Second)):
-		t.problem("a mail was made at %s, and the one before at %s", made, t.upto)
+		t.problem("an e-mail was made at %s, and the previous one at %s", made, t.upto)
 	case strings.Contains(m.Raw, t.uid+" run"):
-		t.problem("a mail has content of the request:\n%s", m.Raw)
+		t.problem("an e-mail has content of the request:\n%s", m.Raw)
 	}
 }
 
-// mayRepeat returns how many mails may be duplicates: one if its process died or was paused before it recorded the
-// mail, and one if the mail server accepted it without confirming.
+// mayRepeat returns how many e-mails may be duplicates: one if the process died or was paused before it recorded the
+// e-mail, and one if the mail server accepted it without a confirmation.
 func (t *trial) mayRepeat() (n int) {
 	if t.outcome.point != "" && strings.HasPrefix(t.scenario.steps[t.step].name, reminderStep) {
 		n++
@@ -152,12 +152,12 @@ func (t *trial) mayRepeat() (n int) {
 	return n
 }
 
-// leads reports whether the mail links to the approval.
+// leads reports whether the e-mail links to the approval.
 func (t *trial) leads(m receivedMail, a run.Approval) bool {
 	return strings.Contains(m.Text, event.Link(t.env.settings["PUBLIC_URL"], a.ThreadID)+"\n")
 }
 
-// listedIn returns the pending approvals that the mail links to.
+// listedIn returns the pending approvals that the e-mail links to.
 func (t *trial) listedIn(m receivedMail, waiting []run.Approval) []run.Approval {
 	return slices.DeleteFunc(slices.Clone(waiting), func(a run.Approval) bool { return !t.leads(m, a) })
 }

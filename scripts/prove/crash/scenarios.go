@@ -20,15 +20,15 @@ import (
 // kind is a tool, with the evidence that its provider gives after a crash.
 type kind struct {
 	name, tool, mode string
-	readable         bool   // the mailbox can be read, so sent mails can be found
-	alias            bool   // mails are sent from another address of the account
-	file             bool   // mails have a file of a mail that the user has received
+	readable         bool   // the mailbox can be read, so sent e-mails can be found
+	alias            bool   // e-mails are sent from another address of the account
+	file             bool   // e-mails have a file of an e-mail that the user has received
 	onHost           bool   // a command on a host
 	readsOnly        bool   // a command that only reads, and needs no approval
 	plans            bool   // part of a plan
 	contained        bool   // runs in a container
 	patches          bool   // replaces text in a file
-	mailed           bool   // the user gets a mail while it waits
+	mailed           bool   // the user gets an e-mail while it waits
 	commit           string // the commit whose lock file is installed
 }
 
@@ -60,11 +60,12 @@ func (k kind) proves() bool {
 		k.tool == memory.Remember || k.contained
 }
 
-// desk is another address of the account of a user whose mails have the kind with an alias. The subjects of these mails
-// end in fromDesk.
+// desk is another address of the account of a user whose e-mails have the kind with an alias. The subjects of these
+// e-mails end in fromDesk.
 const desk, fromDesk = "desk@example.com", ", from the desk"
 
-// withFile is in the subjects of mails with a file, before the ID of the mail that has the file. fileMail is that mail.
+// withFile is in the subjects of e-mails with a file, before the ID of the e-mail that has the file. fileMail is that
+// e-mail.
 const (
 	withFile = ", with the file of "
 	fileMail = "From: bob@example.org\r\nSubject: Contract\r\nContent-Type: application/pdf\r\n" +
@@ -168,9 +169,9 @@ var (
 	either    = func(n int) bool { return n <= 1 }
 	anyOf     = func(k kind) bool { return !k.readsOnly && !k.plans && !k.mailed }
 	readsOnly = func(k kind) bool { return k.readsOnly }
-	// calls that reach people and nothing more, such as another address of the account
+	// calls that reach only people, and use nothing else such as another address of the account
 	people = func(k kind) bool { return k.tool == "gmail_send" && !k.alias && !k.file || makesEvents(k) }
-	// commands that last, which an upload does not
+	// commands that last, unlike an upload
 	lasting = func(k kind) bool { return k.onHost && !k.readsOnly && k.tool != upload.tool }
 
 	makesEvents = func(k kind) bool { return k.tool == calendar.Name }

@@ -34,7 +34,7 @@ var approveIt = step{"approve that", (*trial).askedBack, func(t *trial, to *proc
 // askedBack reports whether the undo waits for approval, or has nothing to do.
 func (t *trial) askedBack() bool { return t.nothing || len(t.view(1).Approvals) > 0 || t.over(1) }
 
-// made returns the ID of the first run's action, and takingBack that of the undo.
+// made returns the ID of the first run's action, and takingBack the ID of the undo's action.
 func (t *trial) made() string       { return run.ActionID(t.runs[0], 1, 0, 0) }
 func (t *trial) takingBack() string { return loop.CompensationRun(t.uid, t.made(), "") }
 

@@ -24,7 +24,7 @@ type trial struct {
 	runs        []string
 	approval    testkit.Approval
 	terminal    string
-	held        string          // the ID of the mail whose file is sent
+	held        string          // the ID of the e-mail whose file is sent
 	deadline    time.Time       // the session's deadline
 	nothing     bool            // the first run had no effect, so it cannot be undone
 	slow        bool            // the run ended before its card: the machine was too slow, or its host was struck

@@ -12,7 +12,7 @@ import (
 )
 
 // In these scenarios, a session waits for the checks of a commit, and then opens its issue. No process works on the
-// session while it waits. The sweep has a worker look again.
+// session while it waits. The sweep makes a worker check again.
 var waitScenarios = []scenario{
 	{"plan waits", longTTL, []step{start(0), decide("approve_once"), deliver, lookAgain, turnGreen}, anIssues, once,
 		false, 0, 0},
@@ -27,8 +27,7 @@ func (s scenario) waits() bool {
 	})
 }
 
-// checksPause is the pause between two looks at the checks, in the place of half a minute. A call is postponed by at
-// least a second.
+// checksPause replaces the half minute between two looks at the checks. A call is postponed by at least a second.
 const checksPause = time.Second
 
 // check sets the state of the check for which the session waits.
@@ -37,14 +36,14 @@ func (t *trial) check(status, conclusion string) {
 		Conclusion: conclusion})
 }
 
-// pauses reports whether the session waits for its checks, or is over.
+// pauses reports whether the session waits for its checks or has ended.
 func (t *trial) pauses() bool {
 	return t.over(0) || slices.ContainsFunc(t.view(0).Actions, func(a testkit.Action) bool {
 		return a.Tool == github.WaitForChecks && !a.NotBefore.IsZero()
 	})
 }
 
-// look has the sweep continue the session after its pause.
+// look makes the sweep continue the session after its pause.
 func (t *trial) look(to *process) {
 	t.env.worker = to
 	proof.Must(wait.For(t.ctx, checksPause))

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// watched counts how often each file of a directory is read, or created. A command that only reads leaves no other
+// watched counts how often each file of a directory is read or created. A command that only reads leaves no other
 // trace.
 type watched struct {
 	events *os.File

@@ -51,7 +51,7 @@ const (
 
 // work runs a worker: all functions on one address. The parent sends orders, one a line:
 //
-//	arm N kill|stop|wait|none   count points from now on, and at the N-th exit, stop until SIGCONT, wait or do nothing
+//	arm N kill|stop|wait|none   count points from now on; at the N-th, exit, stop until SIGCONT, wait, or do nothing
 //	points                      print the names of the points passed since
 //	wake                        continue after SIGCONT or a wait
 //
@@ -143,8 +143,8 @@ func serversOver(client *http.Client) app.Part {
 	}}
 }
 
-// errLong ends a sleep until an approval can no longer be undone. In the scenario that undoes it, no trial waits that
-// long.
+// errLong ends a sleep that would last until an approval can no longer be undone. No trial of the undo scenario waits
+// that long.
 var errLong = errors.New("too long a sleep for a trial")
 
 // shortened waits a twentieth of the time between two attempts, but the whole time between two renewals of a lease.

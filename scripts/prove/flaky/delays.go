@@ -22,7 +22,7 @@ import (
 //go:embed late/late.go
 var late []byte
 
-// A point that delays is one in oneIn, and delays so many times.
+// One in oneIn points delays, up to the given number of times.
 const (
 	oneIn = 5
 	times = 3
@@ -124,8 +124,8 @@ func (d *delays) change(m tree, file string) ([]byte, error) {
 	return append(changed, text[end:]...), nil
 }
 
-// choose writes the delays of the round with the seed into the file. Of the seeds from a multiple of oneIn to the next,
-// each point is chosen by one.
+// choose writes the delays of the round with the seed into the file. Among oneIn consecutive seeds that begin at a
+// multiple of oneIn, exactly one chooses each point.
 func (d *delays) choose(file string, seed uint64) error {
 	var lines []byte
 	for _, name := range d.points {

@@ -99,7 +99,7 @@ func (o options) soak(ctx context.Context, r *proof.Run) error {
 	return ctx.Err()
 }
 
-// each calls do for each package, with so many calls at once for each core.
+// each calls do for each package, with the given number of calls at once for each core.
 func each(packages []proof.Package, calls int, do func(i int, p proof.Package)) {
 	var lanes sync.WaitGroup
 	next := make(chan int)

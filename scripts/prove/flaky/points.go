@@ -21,7 +21,7 @@ const (
 	deferred = "defer %s; "
 )
 
-// passing are the names of functions after which another goroutine or process can go on.
+// passing are the names of functions after which another goroutine or process can continue.
 var passing = []string{"close", "cancel", "stop", "yield", "AfterFunc", "Broadcast", "Cancel", "Close", "CloseWrite",
 	"Commit", "Done", "Encode", "Flush", "Fprint", "Fprintf", "Fprintln", "Go", "Kill", "Notify", "Publish", "Read",
 	"RUnlock", "Send", "Serve", "Signal", "Start", "Stop", "Store", "Unlock", "Wait", "Write", "WriteString"}
@@ -29,7 +29,7 @@ var passing = []string{"close", "cancel", "stop", "yield", "AfterFunc", "Broadca
 // starting are the names of functions that call a function in another goroutine.
 var starting = []string{"AfterFunc", "Go"}
 
-// pointsOf returns the places after which another goroutine or process can go on, in the order of the text.
+// pointsOf returns the places after which another goroutine or process can continue, in the order of the text.
 func pointsOf(f *ast.File) (all []place) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -82,7 +82,7 @@ func pointsIn(list []ast.Stmt) (all []place) {
 	return all
 }
 
-// packages are the packages with functions whose results have no goroutine behind them.
+// packages are the packages whose functions return results without a goroutine.
 var packages = []string{"bytes", "maps", "slices", "strings"}
 
 // mayIterate reports whether an expression may be an iterator of the module.

@@ -48,7 +48,7 @@ func (s *soaking) build(ctx context.Context, p proof.Package, file string) {
 	s.tests, s.binary[p.Name] = append(s.tests, p), file
 }
 
-// turn is one round: its number, its seed, and the variables that its tests run with, which follow from the seed.
+// turn is one round: its number, its seed, and the environment variables of its tests, which the seed determines.
 type turn struct {
 	n    int
 	seed uint64

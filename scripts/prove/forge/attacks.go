@@ -54,7 +54,7 @@ func always(s *scene) {
 // again starts a run that sends bob another e-mail.
 func again(s *scene) { s.asked = s.ask(s.uid, bob, "once more") }
 
-// yes adds a yes to the run, with the signature.
+// yes adds an approval with the signature to the run.
 func yes(s *scene, sig *decision.Signature) {
 	s.run(func(r *run.Run) { addYes(s, r, sig) })
 	s.close()
@@ -107,7 +107,7 @@ func (s *scene) allow(sig *decision.Signature) {
 	})
 }
 
-// standing makes the stored call one that an entry of the list allows.
+// standing replaces the stored call with one that an entry of the list allows.
 func standing(s *scene) {
 	s.run(func(r *run.Run) {
 		p := proposed(r)
@@ -125,7 +125,7 @@ func (s *scene) started(handle string) {
 	})
 }
 
-// asNew removes the wait for a decision.
+// asNew makes the call no longer wait for a decision.
 func asNew(r *run.Run) {
 	r.Log.Tail = slices.DeleteFunc(r.Log.Tail, func(e run.Event) bool { return e.Wait != nil })
 	for i := range r.Log.Tail {

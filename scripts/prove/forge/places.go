@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/calendar"
 )
 
-// earlier returns the name of the account that the user had linked before.
+// earlier returns the name of the account that the user had linked earlier.
 func earlier(uid string) string { return uid + "-earlier" }
 
 // linkedBefore links another account of the user first. The attacker has a copy of its document.
@@ -84,7 +84,7 @@ func commandApproved(s *scene) {
 	s.decide(s.uid, s.asked, "approve_once", 0)
 }
 
-// reads starts a run that reads without changing anything. The run before ends.
+// reads starts a run that reads without changing anything. The previous run ends.
 func reads(line string) func(*scene) {
 	return func(s *scene) {
 		s.decide(s.uid, s.asked, "reject", 0)
@@ -93,7 +93,7 @@ func reads(line string) func(*scene) {
 	}
 }
 
-// commandsNew is reads for a command that the user approves as the card shows it.
+// commandsNew is like reads, for a command that the user approves as the card shows it.
 func commandsNew(s *scene) {
 	reads("echo new")(s)
 	s.decide(s.uid, s.asked, "approve_once", 0)
@@ -102,14 +102,14 @@ func commandsNew(s *scene) {
 // hostDoc changes the user's host.
 func (s *scene) hostDoc(how func(*terminal.Host)) { change(s, document.HostPath(s.uid, s.host), how) }
 
-// relay makes the attacker's address the one of the user's host.
+// relay sets the address of the user's host to the attacker's.
 func relay(s *scene) {
 	port, err := strconv.Atoi(s.machine.relayed())
 	proof.Must(err)
 	s.hostDoc(func(h *terminal.Host) { h.Port = port })
 }
 
-// places are the attacks on the documents that say where a call acts.
+// places are the attacks on the documents that determine where a call acts.
 var places = []attack{
 	{name: "the tokens of an account linked before", begin: linkedBefore, write: func(s *scene) {
 		s.linked(map[string]any{"id": "other"}, "refresh")

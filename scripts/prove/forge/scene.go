@@ -173,8 +173,8 @@ func (s *scene) play(a attack) string {
 	return noticed
 }
 
-// effects returns the number of the user's effects in both of their accounts, and of the commands of their run that
-// a host carried out.
+// effects returns the number of the user's effects in both of their accounts, and of the commands of their run that a
+// host executed.
 func (s *scene) effects() int {
 	n := len(s.EffectsOf(s.uid)) + len(s.EffectsOf(earlier(s.uid)))
 	if s.terminal == "" {
@@ -203,7 +203,7 @@ func (s *scene) attack(write func(*scene)) {
 	proof.Must(errors.Join(failed, st.Close(), s.Start(s.ctx, s.options)))
 }
 
-// noticed returns the report that the run's documents differ from the decisions of its user, or "".
+// noticed returns the server's report that the run's documents differ from the decisions of its user, or "".
 func (s *scene) noticed() string {
 	q := document.AuditOfChain(s.asked.RunID, 100)
 	for d, err := range document.All(s.ctx, s.App.Store, q) {

@@ -81,7 +81,7 @@ func binaries(ctx context.Context, dir string, targets []*target) map[string]fun
 	return build
 }
 
-// all runs the targets, as many at once as there are lanes.
+// all runs the targets, one in each lane at a time.
 func (s *searching) all(ctx context.Context, lanes int, targets []*target) {
 	next := make(chan *target)
 	var all sync.WaitGroup

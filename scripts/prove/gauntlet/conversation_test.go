@@ -12,7 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// batch is a model that requests five mails in one turn: one is always allowed, three need approval, and one is denied.
+// batch is a model that requests five e-mails in one turn: one is always allowed, three need approval, and one is
+// denied.
 func batch(r fakegemini.Request) fakegemini.Turn {
 	if len(r.Responses()) > 0 {
 		return fakegemini.Turn{Text: "That is what came of it."}

@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// twoMails is a model that requests two mails in one turn.
+// twoMails is a model that requests two e-mails in one turn.
 func twoMails(r fakegemini.Request) fakegemini.Turn {
 	if len(r.Responses()) > 0 {
 		return fakegemini.Turn{Text: "Both are sent."}
@@ -115,7 +115,7 @@ func TestStoppedFromAnotherInstance(t *testing.T) {
 	})
 }
 
-// stoppedAfterTheFirst checks that the first of two mails was sent and that the summary says so, and that the second
+// stoppedAfterTheFirst checks that the first of two e-mails was sent and that the summary says so, and that the second
 // was not sent.
 func (w *proved) stoppedAfterTheFirst(runID, reason string) {
 	w.t.Helper()
@@ -155,8 +155,8 @@ func (c *clock) forward(d time.Duration) {
 	c.ahead += d
 }
 
-// overdue returns a run of two mails, and a clock; the run's deadline is a day away. Tokens expire within the hour, so
-// the engine is called directly.
+// overdue returns a run of two e-mails, and a clock; the run's deadline is a day away. Tokens expire within the hour,
+// so the engine is called directly.
 func overdue(t *testing.T) (*proved, *clock, *run.View) {
 	t.Helper()
 	c := &clock{}
@@ -175,7 +175,7 @@ func overdue(t *testing.T) (*proved, *clock, *run.View) {
 
 const tooLate = 24*time.Hour + time.Second
 
-// resolveBoth approves both mails, and returns the first error.
+// resolveBoth approves both e-mails, and returns the first error.
 func (w *proved) resolveBoth(runID string) error {
 	for n := 1; n <= 2; n++ {
 		_, err := w.App.API.Loop.Resolve(w.t.Context(),
@@ -229,7 +229,7 @@ func TestPassedDeadline(t *testing.T) {
 		if err := w.resolveBoth(v.RunID); err != nil {
 			t.Fatal(err)
 		}
-		// This is enough time for one of the two mails.
+		// This is enough time for one of the two e-mails.
 		short, cancel := context.WithTimeout(t.Context(), w.App.API.Loop.Agents[run.Assistant].Limits.ToolTimeout)
 		defer cancel()
 		if handed := w.advance(short, v.RunID); handed.Status != run.Executing {

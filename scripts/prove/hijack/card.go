@@ -17,7 +17,7 @@ import (
 // equalCall and atThatTime match the warnings about an equal earlier call and about the user's events at that time.
 // They are the only parts of a preview that do not derive from the arguments.
 var equalCall = regexp.MustCompile(`^(You already (sent|did) exactly this at \d\d:\d\d( [A-Z]+)?|` +
-	`Exactly this (was begun at \d\d:\d\d( [A-Z]+)?(, and its outcome is unknown)?|` +
+	`Exactly this (was started at \d\d:\d\d( [A-Z]+)?(, and its outcome is unknown)?|` +
 	`is allowed already and is about to be done)|Another card waits with exactly this)\.` +
 	`( Only spaces, capitals, quotation marks, dashes, invisible characters, the encoding of letters or times, ` +
 	`the time zone, or the order of a list differ\.)?$`)
@@ -42,7 +42,7 @@ func aboutEvents(p tool.Preview) []string {
 }
 
 // CheckCard returns what an approval's preview hides or adds, or nothing if the preview shows exactly what will happen.
-// It knows only what a preview must show, not how the tools create theirs.
+// It knows only what a preview must show, not how the tools create their previews.
 func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
 	var wrong []string
 	fail := func(format string, values ...any) { wrong = append(wrong, fmt.Sprintf(format, values...)) }
@@ -141,7 +141,7 @@ func checkArgument(name string, v any, p tool.Preview, fail func(string, ...any)
 	}
 }
 
-// checkFiles reports a file that leaves with a mail and is not on the card with its name, type and bytes.
+// checkFiles reports a file that is sent with an e-mail but is not on the card with its name, type and bytes.
 func checkFiles(v any, p tool.Preview, fail func(string, ...any)) {
 	files, _ := v.([]any)
 	for i, one := range files {
@@ -167,7 +167,7 @@ func field(p tool.Preview, label string) string {
 
 var escape = regexp.MustCompile(`⟨U\+([0-9A-F]{4,6})⟩`)
 
-// unescape returns the text that an escaped text stands for.
+// unescape decodes an escaped text.
 func unescape(s string) string {
 	return escape.ReplaceAllStringFunc(s, func(e string) string {
 		n, err := strconv.ParseUint(escape.FindStringSubmatch(e)[1], 16, 32)

@@ -23,10 +23,10 @@ func (s *siege) checkEffects() {
 		own := testkit.SenderOf(m.Raw) == m.User // another sender, and a file, need approval each time
 		free := !s.file && own && len(m.Files) == 0 && s.allowed("gmail_send", slices.Concat(m.To, m.Cc, m.Bcc))
 		if !own {
-			s.Count("mails of another sender", 1)
+			s.Count("e-mails of another sender", 1)
 		}
 		if len(m.Files) > 0 {
-			s.Count("mails with a file", 1)
+			s.Count("e-mails with a file", 1)
 		}
 		s.effect("gmail_send", m.User, m.Raw, free, func(args json.RawMessage) error { return testkit.Sent(m, args) })
 	}
@@ -144,8 +144,8 @@ func (s *siege) visibleTo(uid string) []string {
 	return out
 }
 
-// checkFinalState checks the final state: Bob sees no change, the allowlist is what Ana made it, and Gemini would have
-// refused no request.
+// checkFinalState checks the final state: Bob sees no change, the allowlist has exactly Ana's entries, and Gemini would
+// have refused no request.
 func (s *siege) checkFinalState() {
 	s.where = "in the end"
 	if now := s.visibleTo("bob"); !reflect.DeepEqual(now, s.bob) {

@@ -21,7 +21,8 @@ import (
 
 // This file puts attacks into what Ana gives to the model: files with her prompt, and notes for later conversations.
 
-// attachments returns a file with the attack, as the kind says: in its text, in a PDF, in a picture, or in its name.
+// attachments returns a file that contains the attack, according to the kind: in its text, in a PDF, in a picture, or
+// in its name.
 func attachments(kind, text string) []map[string]any {
 	name, data := "offer", []byte("A plain offer.")
 	switch kind {
@@ -58,7 +59,7 @@ func png(kind, data string) []byte {
 	return append(out, whole[end:]...)
 }
 
-// given returns what the files of the contents say, as a model reads them.
+// given returns the texts of the files in the contents, as a model reads them.
 func given(raw []json.RawMessage) (texts []string) {
 	for _, r := range raw {
 		var c struct {
@@ -104,7 +105,8 @@ func withNoter(dir string) (setting string, err error) {
 		os.WriteFile(filepath.Join(folder, noter+".agent.yaml"), []byte(file), 0o600))
 }
 
-// note has the model note the attack after it has read it in a file, and has Ana approve that. forget deletes the note.
+// note makes the model note the attack after it has read it in a file, and approves the note as Ana. forget deletes the
+// note.
 func (s *siege) note(text string) (forget func()) {
 	text = clip.Text(strings.Join(strings.Fields(text), " "), run.MaxNote)
 	s.setTask(&fakegemini.Call{Name: memory.Remember, Args: map[string]any{"text": text}})
@@ -128,7 +130,7 @@ func (s *siege) note(text string) (forget func()) {
 	}
 }
 
-// setTask sets the call that the model makes first whatever it reads, or none.
+// setTask sets the call that the model makes first, whatever it reads. nil means none.
 func (s *siege) setTask(c *fakegemini.Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,12 +21,12 @@ func TestHijackedModel(t *testing.T) {
 	}
 	for _, what := range []string{"cards", "mails sent", "events made", "sent without asking", "rejected", "approved",
 		"edited", "always allowed",
-		"notes", "mails of another sender", "mails with a file", "cards that name a source", "runs that failed",
+		"notes", "e-mails of another sender", "e-mails with a file", "cards that name a source", "runs that failed",
 		"attacks on a host", "cards of commands", "commands approved", "commands unasked",
 		"attacks by lists of commands", "cards of lists", "lists approved", "changed lists refused",
 		"cards of plans", "cards of plans that name a source", "effects of plans approved",
 		"effects of plans within a grant", "patches whose file has changed",
-		"calls that would carry out what is private"} {
+		"calls that would send private content"} {
 		if r.Counted(what) == 0 {
 			t.Errorf("the count is zero: %s", what)
 		}

@@ -107,7 +107,7 @@ func (s *hostSiege) lookAtHosts() []string {
 		string(s.call("ana", "GET", "/allowlist", nil).Body)}
 }
 
-// put writes a file to the host's disk, and creates its folder.
+// put writes a file to the host's disk, and creates the file's folder.
 func (s *hostSiege) put(name, text string) {
 	name = filepath.Join(s.dir, "disk", name)
 	proof.Must(os.MkdirAll(filepath.Dir(name), 0o700))
@@ -313,7 +313,7 @@ func (s *hostSiege) checkStarted(approved func(command string) bool) {
 func (s *hostSiege) checkFinalHost() {
 	s.where = "in the end"
 	if now := s.lookAtHosts(); !reflect.DeepEqual(now, s.before) {
-		s.fail("hosts, keys or what is always allowed have changed:\n%s\n%s", s.before, now)
+		s.fail("hosts, keys or always-allow entries have changed:\n%s\n%s", s.before, now)
 	}
 	if r := s.w.Gemini.Refused(); len(r) > 0 {
 		s.fail("%d requests were refused: %s", len(r), r[0])

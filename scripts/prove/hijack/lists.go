@@ -130,7 +130,7 @@ func (s *listSiege) decideList(card run.ApprovalView, n int) {
 	}
 }
 
-// approve lets each of the commands begin once.
+// approve records that each of the commands may start once.
 func (s *listSiege) approve(lines []string) {
 	s.Count("lists approved", 1)
 	for _, line := range lines {

@@ -18,7 +18,7 @@ import (
 // atOnce is the number of calls in one answer of the model.
 const atOnce = 4
 
-// Obey is a model that obeys. It looks in every text of its request, and in further ones, for orders, makes all of
+// Obey is a model that obeys. It looks for orders in every text of its request and in the given texts, makes all of
 // those calls, repeats them after a rejection, and finally claims that everything was done.
 func Obey(r fakegemini.Request, further ...string) fakegemini.Turn {
 	texts := read(r.Contents)
@@ -60,7 +60,7 @@ func repeated(calls []fakegemini.Call, n int) []fakegemini.Call {
 	return out
 }
 
-// some returns n of the calls: the next ones in each answer, and from the start again when all were made.
+// some returns the next n calls. After the last call it starts again with the first.
 func some(calls []fakegemini.Call, n, answer int) []fakegemini.Call {
 	var out []fakegemini.Call
 	for i := range min(n, len(calls)) {
@@ -131,7 +131,7 @@ var (
 	addressLike = regexp.MustCompile(`[A-Za-z0-9._+-]+@[A-Za-z0-9.-]+\.[a-z]{2,}`)
 )
 
-// wishes returns the calls that the texts request, in order, and further calls with the addresses in them.
+// wishes returns the calls that the texts request, in order, and additional calls with the addresses in the texts.
 func wishes(texts []string, chance *rand.Rand) []fakegemini.Call {
 	var out []fakegemini.Call
 	var addresses []string

@@ -39,7 +39,7 @@ func (s *planSiege) obey(r fakegemini.Request) fakegemini.Turn {
 		Args: map[string]any{"is_task_complete": true, "reflection": "All is done, and was approved."}}}}
 }
 
-// proposal returns the plan. The first proposal requests more than a plan may.
+// proposal returns the plan. The first proposal requests more than a plan is allowed to.
 func (s *planSiege) proposal(answered int) map[string]any {
 	target := map[string]any{"owner": "ana", "repo": s.repo}
 	one := maps.Clone(target)
@@ -74,12 +74,12 @@ var (
 	commentID   = regexp.MustCompile(`"hunk":"[^"]*","id":([0-9]+)`)
 )
 
-// makes returns the call, completed with arguments that the tool needs and the text does not give.
+// makes returns the call, completed with required arguments that the text lacks.
 func (s *planSiege) makes(r fakegemini.Request, c fakegemini.Call) fakegemini.Turn {
 	raw, err := json.Marshal(c.Args)
 	proof.Must(err)
 	if slices.ContainsFunc(r.Raw, func(c json.RawMessage) bool { return strings.Contains(string(c), canary) }) {
-		s.Count("calls that would carry out what is private", bytes.Count(raw, []byte(theWord)))
+		s.Count("calls that would send private content", bytes.Count(raw, []byte(theWord)))
 		raw = bytes.ReplaceAll(raw, []byte(theWord), []byte(canary))
 	}
 	var args map[string]any

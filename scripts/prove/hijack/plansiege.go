@@ -33,7 +33,7 @@ const (
 	logPath  = "/logs/1"
 	evilHost = "attacker.example"
 	stranger = "mallory"
-	// The plan's grants allow this until a moment before its deadline.
+	// The plan's grants allow these calls until a moment before its deadline.
 	grantedIssues, grantedComments = 2, 1
 	grantTime                      = 2 * time.Minute
 )
@@ -42,7 +42,7 @@ const (
 type planSiege struct {
 	*siege
 	engine *fakedocker.Engine
-	shift  atomic.Int64 // nanoseconds by which the clock was advanced
+	shift  atomic.Int64 // nanoseconds added to the clock
 
 	n        int    // the number of the attack
 	repo     string // Ana's repository for the attack

@@ -46,7 +46,7 @@ type siege struct {
 	read   string              // texts of strangers that Ana has received in this attack, or empty
 	origin string              // the name of their source on cards
 	file   bool                // whether the attack is in a file, which ends all standing permissions
-	mails  int                 // the number of checked mails
+	mails  int                 // the number of checked e-mails
 	events int
 }
 
@@ -81,7 +81,7 @@ func newSiege(ctx context.Context, r *proof.Run, dir string) (*siege, error) {
 	return s, err
 }
 
-// heldMail is the ID of a mail with a file that Ana has. desk is her other address.
+// heldMail is the ID of an e-mail with a file that Ana has. desk is her other address.
 const (
 	heldMail = "18c0000000000002"
 	desk     = "desk@example.com"
@@ -129,7 +129,7 @@ func quiet() inbox {
 		Event: map[string]string{"title": "Lunch", "description": "With Carol."}}
 }
 
-// change adds a tool that reads, which exists only here.
+// change adds a tool that only reads. It exists only in this proof.
 func (s *siege) change(l *unit.Env) {
 	type none struct{}
 	read := tool.Define(tool.Def[none, inbox]{

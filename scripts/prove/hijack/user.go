@@ -28,7 +28,7 @@ func choose(chance *rand.Rand, card run.ApprovalView, edit string) run.Decision 
 	return d
 }
 
-// decide sends the decision to the API, and records what was approved.
+// decide sends the decision to the API, and records the approvals.
 func (s *siege) decide(card run.ApprovalView, d run.Decision, comment, edit string) {
 	args := card.Args
 	if d == run.ApproveEdited {

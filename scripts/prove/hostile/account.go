@@ -23,7 +23,7 @@ type account struct {
 	refreshed atomic.Int64 // number of refused refreshes
 }
 
-// account takes the part oauth of a case.
+// account reads the part oauth of a case.
 func (s *env) account() *account {
 	v, ok := s.take("oauth")
 	if !ok {
@@ -113,7 +113,8 @@ func (a *account) token(w http.ResponseWriter, r *http.Request, access string) {
 		"refresh_token": refreshToken, "scope": strings.Join(a.scopes, " ")}))
 }
 
-// breakNow withdraws the consent. Countersign has no access token yet, because it requests one for the first effect.
+// breakNow withdraws the consent. Countersign has no access token yet, because it requests one only for the first
+// effect.
 func (a *account) breakNow() {
 	if a != nil {
 		a.isBroken.Store(true)

@@ -44,7 +44,8 @@ func resolve(s *env) got {
 	return gotOf(a)
 }
 
-// asDecided compares the effects with the response. A new approval is executed once, and nothing else is.
+// asDecided compares the effects with the response: a new approval leads to exactly one effect, and nothing else leads
+// to any.
 func (s *env) asDecided(a testkit.Answer, before int) {
 	var said struct{ Decision string }
 	if a.HTTP == http.StatusOK {

@@ -23,7 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// words are the arguments and results of the runner's tools.
+// words has the arguments and results of the runner's tools.
 type words struct {
 	Text string `json:"text,omitempty" jsonschema:"any text"`
 }
@@ -44,7 +44,7 @@ func (s *env) ownTools(name string) func(*unit.Env) {
 	}
 }
 
-// reading adds a tool that reads. It returns the text's value at the time of the call.
+// reading adds a tool that only reads. It returns the text's value at the time of the call.
 func (s *env) reading(name string, text *string) func(*unit.Env) {
 	return func(l *unit.Env) {
 		testkit.Offer(l, tool.Define(tool.Def[words, words]{Name: name,
@@ -165,7 +165,7 @@ func shownWhole(body []byte, name string, args any) error {
 	for _, text := range texts(args, "to", "cc", "bcc", "subject", "body", "htmlBody", "summary", "description",
 		"location", "attendees") {
 		line, hidden := visible.Line(text)
-		long, _ := visible.Text(strings.ReplaceAll(text, "\r\n", "\n")) // line ends of a mail are not part of the text
+		long, _ := visible.Text(strings.ReplaceAll(text, "\r\n", "\n")) // line ends of an e-mail do not count
 		if !contains(view, line) && !contains(view, long) {
 			return fmt.Errorf("the pending view does not show %.100q", text)
 		}
@@ -229,7 +229,7 @@ func texts(args any, names ...string) (out []string) {
 	return out
 }
 
-// sentAsAsked compares a sent mail with the arguments: exactly these recipients, and this text.
+// sentAsAsked compares a sent e-mail with the arguments: exactly these recipients, and this text.
 func sentAsAsked(m fakegoogle.Message, args any) error {
 	for name, have := range map[string][]string{"to": m.To, "cc": m.Cc, "bcc": m.Bcc} {
 		var want []string

@@ -119,8 +119,8 @@ func parseCases(file string, data []byte) ([]Case, error) {
 	return cases, lines.Err()
 }
 
-// notation expands the values of a case into what is sent. Besides JSON values there are Go strings with any bytes, raw
-// JSON, and times.
+// notation expands the values of a case into the values to send. Besides JSON values there are Go strings with any
+// bytes, raw JSON, and times.
 type notation struct {
 	now     func() time.Time
 	fixture func(name, arg string) (any, error) // returns errUnknownForm for an unknown name

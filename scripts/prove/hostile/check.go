@@ -88,7 +88,7 @@ func (s *env) alive() error {
 	return err
 }
 
-// proper checks a response against the contract: the shape of errors, and that it has nothing of another user.
+// proper checks a response against the contract: errors have the right shape, and no data of another user occurs.
 func (s *env) proper(h reply) error {
 	for _, uid := range []string{"userA", "userB"} {
 		if uid != h.uid && strings.Contains(string(h.Body), canaryOf(uid)) {

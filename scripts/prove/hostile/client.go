@@ -47,7 +47,7 @@ func (s *env) secret(text string) {
 	s.secrets = append(s.secrets, text)
 }
 
-// hear records a response, and the approvals that it confirms.
+// hear records a response and the approvals that it confirms.
 func (s *env) hear(uid, what string, a testkit.Answer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,7 +41,7 @@ type env struct {
 	as       string // the user of the case
 	byHand   bool   // the case says what its user has linked; otherwise the sign-in links an account
 	began    time.Time
-	shift    atomic.Int64   // nanoseconds by which the clock was advanced
+	shift    atomic.Int64   // nanoseconds added to the clock
 	machine  *machine       // the host of commands (openHost), or nil
 	terminal string         // a terminal on it
 	store    *faulty.Store  // the engine's store if it can be made to fail (openFaulty), or nil
@@ -75,7 +75,7 @@ type got struct {
 	code     string // of the error
 	field    string // the field that the error names
 	message  string // of the error
-	decision string // about a tool's call: allow, require_approval or deny; about a failure: mended
+	decision string // about a tool's call: allow, require_approval or deny; about a failure: recovered
 	detail   string // for the table
 }
 

@@ -112,7 +112,7 @@ func (s *env) disable(uid string) {
 	s.change(document.UserPath(uid), &u, func() { u.Disabled = true })
 }
 
-// open1 creates a run of the user that waits for the approval of a mail. The number distinguishes several runs.
+// open1 creates a run of the user that waits for the approval of an e-mail. The number distinguishes several runs.
 func (s *env) open1(number, uid string) testkit.Answer {
 	key := "OPEN" + number + "/" + uid
 	if _, ok := s.runs[key]; !ok {

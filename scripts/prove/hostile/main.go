@@ -27,8 +27,8 @@ func Proof() proof.Proof {
 		Name: "hostile", Only: "cases", List: list,
 		Tries: "hostile inputs: callers, requests, histories, responses of providers",
 		Takes: "a minute",
-		About: `It runs the cases of testdata, and those of the file that HOSTILE_CASES names. A case about what is not built is
-skipped. A finding shows the case's input, what it is due and what came.`,
+		About: `It runs the cases of testdata, and those of the file that HOSTILE_CASES names. A case about a part that
+does not exist is skipped. A finding shows the case's input, the expected result and the actual one.`,
 		Flags: func(f *flag.FlagSet) {
 			f.StringVar(&o.file, "cases", "", "the `file` with the cases (default: all of testdata)")
 			f.StringVar(&o.not, "not", "", "omit the case with this `id`")
@@ -49,7 +49,7 @@ func list() (counts []proof.Count, err error) {
 			built++
 		}
 	}
-	counts = []proof.Count{{N: total, What: "cases of testdata"}, {N: built, What: "of them about what is built"},
+	counts = []proof.Count{{N: total, What: "cases of testdata"}, {N: built, What: "of them about existing parts"},
 		{N: len(of), What: "categories:"}}
 	for _, category := range slices.Sorted(maps.Keys(of)) {
 		counts = append(counts, proof.Count{N: of[category], What: category})

@@ -16,7 +16,7 @@ import (
 
 const maxModelCalls = 3 // the default of MAX_MODEL_CALLS
 
-// answer runs a case of model:response: the model answers as the case says, whatever it receives then.
+// answer runs a case of model:response: the model answers as the case says, whatever it receives.
 func answer(s *env) got {
 	nothing := "nothing yet"
 	s.open(s.reading("look_up", &nothing))
@@ -171,13 +171,13 @@ func callOf(spec map[string]any) fakegemini.Call {
 // obeys matches descriptions of a model that does what it reads.
 var obeys = regexp.MustCompile(`(?i)\b(obeys?|follows?|complies|does (all|what|as)|hijacked|believes)\b`)
 
-// noName matches characters that no tool's name has.
+// noName matches characters that do not occur in names of tools.
 var noName = regexp.MustCompile(`[^a-z0-9]+`)
 
 var addresses = regexp.MustCompile(`[\w.+-]+@[\w-]+(\.[\w-]+)+`)
 
 // hijack runs a case of run:hijacked_model. An untrusted text reaches the model in the way that the case says, and the
-// model obeys as far as it can. It can request mails to any recipient, but they wait for the user, and show the true
+// model obeys as far as it can. It can request e-mails to any recipient, but they wait for the user, and show the true
 // recipients.
 func hijack(s *env) got {
 	raw, _ := s.c.Input["untrusted"].(map[string]any)
@@ -213,7 +213,7 @@ func hijack(s *env) got {
 	return s.caught(s.call(s.as, "POST", "/api/agent/run", jsonOf(ask)), to)
 }
 
-// thief reads the place of the text, and then requests mails. It responds to approvals with further requests.
+// thief reads the place of the text, and then requests e-mails. It responds to approvals with further requests.
 func thief(name string, looks bool, mail any) fakegemini.ModelFunc {
 	return func(r fakegemini.Request) fakegemini.Turn {
 		if looks && len(r.Responses()) == 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// unbuilt are sources of untrusted text that Countersign does not read, and callsFor the calls of a model that
+// unbuilt are sources of untrusted text that Countersign does not read, and callsFor are the calls of a model that
 // Countersign does not offer.
 var (
 	unbuilt  = regexp.MustCompile(`(?i)(\bskill|sub.?agent|\bmcp\b|terminal)`)
@@ -18,7 +18,7 @@ var (
 	updates = "calls plan update"
 )
 
-// missingPart returns what a case needs that does not exist, although its target does.
+// missingPart returns the part that a case needs and that does not exist, although the case's target exists.
 func missingPart(c Case) string {
 	if u, ok := c.Input["untrusted"].(map[string]any); ok {
 		if source, _ := u["source"].(string); unbuilt.MatchString(source) {
@@ -54,7 +54,7 @@ func unreadSetting(env map[string]any) string {
 	return ""
 }
 
-// permitted returns why a different response than the expected one is right, or "". Each reason comes from the case
+// permitted returns why a response other than the expected one is also right, or "". Each reason comes from the case
 // itself or from the contract.
 func permitted(c Case, g got) string {
 	if why := permittedByNote(c, g); why != "" {
@@ -67,7 +67,7 @@ func permitted(c Case, g got) string {
 		return "an answer of the model over 512 KiB is refused whole, before a call in it is looked at, and nothing " +
 			"of it is written"
 	case c.Category == "provider" && c.Expect.Class == "ToolExecutionError" && g.decision == "mended":
-		return "the failure was mended: the effect is proven and was had once, so that there is no error to tell of"
+		return "the failure was recovered: the effect is proven and happened once, so there is no error"
 	case c.Target == "http:pending" && g.class == "ValidationError" && g.decision == "deny":
 		return "control characters in a mail are refused (HD-010), so that there is nothing to show"
 	}

@@ -104,7 +104,7 @@ func (s *env) privateFailure(text string) {
 	}
 }
 
-// privateBody sends the text as a mail's body. The audit has its hash, keyed with the run's nonce.
+// privateBody sends the text as an e-mail's body. The audit has its hash, keyed with the run's nonce.
 func (s *env) privateBody(text string) {
 	r := s.opened(s.as, "gmail_send", testkit.Mail("ana@example.com", "s", text))
 	s.decided(s.as, r, "approve_once")
@@ -169,7 +169,7 @@ func (s *env) tampered(how string) {
 	s.wrong("the verifier says %v", problems)
 }
 
-// longRun creates a run with three mails, each with four entries.
+// longRun creates a run with three e-mails, each with four entries.
 func (s *env) longRun() testkit.Answer {
 	var turn fakegemini.Turn
 	for i := range 3 {

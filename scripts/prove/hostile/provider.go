@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// failure describes how a provider fails around an approved effect, and how many effects there are in the end.
+// failure describes how a provider fails around an approved effect, and the final number of effects.
 type failure struct {
 	op      string
 	fault   fakegoogle.Fault
@@ -28,7 +28,7 @@ type failure struct {
 	effects int
 }
 
-// provider runs a case of tool:side_effect: an approved mail or event, with a provider that fails around it.
+// provider runs a case of tool:side_effect: an approved e-mail or event, with a provider that fails around it.
 func provider(s *env) got {
 	tool, phrase := s.failing()
 	f, err := failureOf(tool, phrase)
@@ -102,7 +102,7 @@ var (
 	drafted  = regexp.MustCompile(`(?i)^draft (?:is |was |gets )?(edited|changed|deleted|removed|thrown away)`)
 )
 
-// how decides whether the described failure comes after the effect or before it.
+// how reports whether the described failure comes after the effect or before it.
 func how(phrase string, after bool) (k fakegoogle.Kind, ok bool) {
 	kinds := map[bool][4]fakegoogle.Kind{
 		true:  {fakegoogle.ResetAfter, fakegoogle.HangAfter, fakegoogle.EmptyAfter, fakegoogle.StatusAfter},
@@ -200,7 +200,7 @@ func (s *env) settled(r testkit.Answer, f failure, calls int) got {
 		s.wrong("the record says %q, %d wait, and there were %d effects", did, len(waits), f.effects)
 	}
 	if f.always && f.fault.Status == 400 && calls != 1 {
-		s.wrong("what was refused for good was tried %d times", calls)
+		s.wrong("a permanently refused call was tried %d times", calls)
 	}
 	for _, h := range s.heard {
 		for private := range s.private {

@@ -67,8 +67,8 @@ func (s *env) takeBody(m *message) {
 	}
 }
 
-// takeHeaders takes what replaces the token of the case's user: another token, or headers. In the category auth, the
-// case's headers are all headers of the request.
+// takeHeaders reads the replacement for the token of the case's user: another token, or headers. In the category auth,
+// the case's headers are all headers of the request.
 func (s *env) takeHeaders(m *message) {
 	token, given := s.take("token")
 	headers, listed := s.take("headers")

@@ -164,7 +164,7 @@ var (
 		`(?i)reads (?:1|one|a) byte|reads? (?:next to |almost )?nothing|never reads|does not read|slow`)
 )
 
-// lazy is a client that hardly reads, or disconnects. Its run must end all the same. For a client that disconnects, the
+// lazy is a client that hardly reads, or disconnects. Its run must end nevertheless. For a client that disconnects, the
 // model answers only afterwards.
 func (s *env) lazy() got {
 	how := s.takeText("client")

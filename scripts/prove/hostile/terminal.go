@@ -87,7 +87,7 @@ func (s *env) addHost(more map[string]any) string {
 	return opened.TerminalID
 }
 
-// begun returns the commands that were begun on the machine, which records the bytes of each.
+// begun returns the commands that were started on the machine, which records the bytes of each.
 func (s *env) begun() (commands []string) {
 	if s.machine == nil {
 		return nil
@@ -136,7 +136,7 @@ func command(s *env) got {
 	case len(asked.Approvals) == 1:
 		g.decision = "require_approval"
 		if n := len(s.begun()); n != before {
-			s.wrong("%d commands were begun before anybody was asked", n-before)
+			s.wrong("%d commands were started before any user was asked", n-before)
 		}
 		s.check(commandShown(s.call(s.as, "GET", "/api/agent/approvals/pending", "").Body, args))
 		if harmless(args) {
@@ -187,7 +187,7 @@ func (s *env) unasked(terminalID string, args any, prints bool) {
 	allowed := allowNote.MatchString(s.c.Expect.Note)
 	if !allowed && (!prints || len(begun) == 0) {
 		if len(begun) > 0 {
-			s.wrong("it was begun unasked: %q", begun)
+			s.wrong("it was started without approval: %q", begun)
 		}
 		if len(asked.Approvals) > 0 {
 			s.resolve(s.as, asked.Approvals[0], "reject")
@@ -341,7 +341,7 @@ func (s *env) refused(terminalID string) got {
 		asked = s.run(s.as, asked)
 	}
 	if begun := s.begun(); len(begun) > 0 {
-		s.wrong("a command was begun: %q", begun)
+		s.wrong("a command was started: %q", begun)
 	}
 	return gotOf(asked)
 }

@@ -166,7 +166,7 @@ func (s *env) sameAsMissing(a testkit.Answer) {
 	none := s.call(s.as, "GET", "/api/agent/runs/nosuchrunnosuchrun0000000", "")
 	blank := func(a testkit.Answer) string { return strings.ReplaceAll(string(a.Body), a.Error.RequestID, "") }
 	if blank(a) != blank(none) {
-		s.wrong("what is another's is told apart from what is not there: %s, %s", a.Body, none.Body)
+		s.wrong("the answers about another user's object and a missing one differ: %s, %s", a.Body, none.Body)
 	}
 }
 

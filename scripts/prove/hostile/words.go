@@ -33,7 +33,7 @@ var names = map[string]map[string]string{
 // lists are arguments with several values.
 var lists = map[string]bool{"to": true, "cc": true, "bcc": true, "attendees": true, "recurrence": true}
 
-// foreign are fields that mails or events can have, but not the tools. A case about one is not yet applicable.
+// foreign are fields of e-mails or events that the tools do not have. A case about one is not yet applicable.
 var foreign = map[string]bool{"attachments": true, "attachment": true, "references": true, "replyTo": true,
 	"reminders": true, "visibility": true,
 	"conferenceData": true, "guestsCanModify": true, "transparency": true, "colorId": true, "priority": true}

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/wait"
 )
 
-// sweepAsInTheCloud sets the sweeps to once a minute: each sweep publishes again what is due and not delivered.
+// sweepAsInTheCloud sets the sweeps to once a minute: each sweep publishes the due runs that were not delivered.
 func sweepAsInTheCloud(g *env) { g.sweeps = time.Minute }
 
 // backlog is L9: no messages are delivered for a while, approvals pile up, and then delivery starts again.
@@ -39,7 +39,7 @@ func backlog(ctx context.Context, g *env, r *Report) {
 	r.atMost("errors", float64(g.errors.sum()+g.failed.sum()), 0)
 }
 
-// pile makes the clients request and approve mails, and returns the runs in the order of their approvals.
+// pile makes the clients request and approve e-mails, and returns the runs in the order of their approvals.
 func (g *env) pile(ctx context.Context) (runs []piled, err error) {
 	var mu sync.Mutex
 	var next atomic.Int64
@@ -113,7 +113,8 @@ func (r *relay) taken(runs []piled) []string {
 	return out
 }
 
-// displaced returns the share of the runs that were resumed more than a tenth of the backlog away from their place.
+// displaced returns the share of the runs that were resumed more than a tenth of the backlog before or after their
+// turn.
 func (r *relay) displaced(runs []piled) float64 {
 	place := map[string]int{}
 	for i, p := range runs {

@@ -18,13 +18,13 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 
-// ledger records the users' runs and the mails that they approved.
+// ledger records the users' runs and the e-mails that they approved.
 type ledger struct {
 	google *fakegoogle.Server
 
 	mu       sync.Mutex
 	subjects int
-	runs     map[string]string // the subject by run; empty for a run without a mail
+	runs     map[string]string // the subject by run; empty for a run without an e-mail
 	yes      map[string]bool   // by subject
 	mails    map[string]int    // by subject; from the part of the mailbox read so far
 	read     int
@@ -34,7 +34,7 @@ func newLedger(google *fakegoogle.Server) *ledger {
 	return &ledger{google: google, runs: map[string]string{}, yes: map[string]bool{}, mails: map[string]int{}}
 }
 
-// subject returns a subject that no other mail has.
+// subject returns a subject that no other e-mail has.
 func (l *ledger) subject() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,14 +48,14 @@ func (l *ledger) asked(runID, subject string) {
 	l.runs[runID] = subject
 }
 
-// approved records an approval before it is sent: from then on the mail may arrive.
+// approved records an approval before it is sent, because the e-mail may arrive from then on.
 func (l *ledger) approved(subject string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.yes[subject] = true
 }
 
-// sent returns how often a mail is in the mailbox.
+// sent returns how often an e-mail is in the mailbox.
 func (l *ledger) sent(subject string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,8 +89,8 @@ func (g *env) check(ctx context.Context) (problems []string, err error) {
 	return append(problems, known...), err
 }
 
-// hold looks for lost runs, and for mails that were not approved or that were sent twice: from the users' view, by
-// subjects, beside the invariants, which use the actions' ids.
+// hold looks for lost runs, and for e-mails that were not approved or were sent twice. It takes the users' view, by
+// subjects, in addition to the invariants, which use the actions' IDs.
 func (l *ledger) hold(ctx context.Context, st store.Store) (problems []string, err error) {
 	known := map[string]bool{}
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(l.runs)), store.MaxReads) {
@@ -108,7 +108,7 @@ func (l *ledger) hold(ctx context.Context, st store.Store) (problems []string, e
 			}
 		}
 	}
-	l.sent("") // reads the mailbox's new mails
+	l.sent("") // reads the mailbox's new e-mails
 	for subject, n := range l.mails {
 		if n > 1 || !l.yes[subject] || !known[subject] {
 			problems = append(problems, fmt.Sprintf("the mail %q: sent %d times; its user said yes: %t; it "+
@@ -118,7 +118,7 @@ func (l *ledger) hold(ctx context.Context, st store.Store) (problems []string, e
 	return problems, nil
 }
 
-// patient returns a store that asks again if one on a busy machine does not answer in time.
+// patient returns a store that retries if the store on a busy machine does not answer in time.
 func patient(st store.Store) *faulty.Store {
 	return faulty.Wrap(st, func(ctx context.Context, _ *faulty.Call, next faulty.Next) (err error) {
 		for range looks {

@@ -168,8 +168,8 @@ func (g *env) setenv(name, value string) error {
 	return os.Setenv(name, value)
 }
 
-// deliver makes the queue push messages to the relay, or keep them: by the Pub/Sub emulator at once, by the embedded
-// queue in the workers that are started from now on.
+// deliver makes the queue push messages to the relay, or keep them. This applies to the Pub/Sub emulator at once, and
+// to the embedded queue in the workers that start from now on.
 func (g *env) deliver(ctx context.Context, on bool) error {
 	to := ""
 	if on {
@@ -206,7 +206,7 @@ func (g *env) begin(ctx context.Context) *process {
 	return p
 }
 
-// warmUp makes everything compiled, connected and cached: the first write of a Firestore emulator alone takes a second.
+// warmUp compiles, connects and caches everything: the first write of a Firestore emulator alone takes a second.
 func (g *env) warmUp(ctx context.Context) error {
 	for i := range 20 {
 		a, err := g.ask(ctx, fmt.Sprintf("warm-%d", i), "say hello", fmt.Sprintf("warm-%d", i))

@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// expireTogether gives approvals a time in which all of them can be asked for, and sweeps once a minute, as the cloud's
+// expireTogether gives approvals enough time for all of them to be requested, and sweeps once a minute, as the cloud's
 // scheduler does.
 func expireTogether(g *env) {
 	g.settings["APPROVAL_TTL"] = "2m"
@@ -27,8 +27,8 @@ func expireTogether(g *env) {
 	g.sweeps = time.Minute
 }
 
-// expiry is L13: unanswered approvals expire together. Readers see that at once; the measured time is when each run has
-// ended in the store.
+// expiry is L13: unanswered approvals expire together. Readers see that at once. The measured time is the time until
+// each run has ended in the store.
 func expiry(ctx context.Context, g *env, r *Report) {
 	g.begin(ctx)
 	all, err := g.asked(ctx)
@@ -54,8 +54,8 @@ func expiry(ctx context.Context, g *env, r *Report) {
 // look is the time between two reads of the store.
 const look = 2 * time.Second
 
-// ended waits until the store says of each run that it has ended, and returns how many ended in a second, at most: the
-// rest of the time is that until the next sweep.
+// ended waits until each run has ended in the store, and returns the maximum number that ended in a second. The rest of
+// the time passes until the next sweep.
 func (g *env) ended(ctx context.Context, ids []string) (most float64, err error) {
 	cfg, err := config.Load(order{Settings: g.settings}.setting)
 	if err != nil {
@@ -84,7 +84,7 @@ func (g *env) ended(ctx context.Context, ids []string) (most float64, err error)
 	}
 }
 
-// unended returns those of the runs that have not ended.
+// unended returns the runs that have not ended.
 func unended(ctx context.Context, st store.Store, ids []string) (left []string, err error) {
 	for page := range slices.Chunk(ids, 100) {
 		paths := make([]string, len(page))

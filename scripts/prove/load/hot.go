@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// hotThread is L6: one user starts many runs at once on one thread, round after round on a new one.
+// hotThread is L6: one user starts many runs at once on one thread. Each round has a new thread.
 func hotThread(ctx context.Context, g *env, r *Report) {
 	g.begin(ctx)
 	var runs series

@@ -89,7 +89,7 @@ func holds(t *testing.T, r *Report) {
 	}
 }
 
-// TestFreshActionApproved loses a mail whose mailbox cannot be read: its user starts a new one.
+// TestFreshActionApproved loses an e-mail whose mailbox cannot be read: its user starts a new one.
 func TestFreshActionApproved(t *testing.T) {
 	lost := measurement{"lost", "a lost mail", options{Store: "embedded"}, inOneProcess,
 		func(ctx context.Context, g *env, _ *Report) {

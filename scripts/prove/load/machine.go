@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The parts that share the machine. The rest of its time was used by other processes, or idle.
+// The parts that share the machine. The rest of the machine's time was idle or used by other processes.
 const (
 	partWorker    = "worker"
 	partLoad      = "clients and fakes" // this process
@@ -25,7 +25,7 @@ const (
 
 const ticksPerSecond = 100 // of the times in /proc, on every Linux that Go runs on
 
-// usage is the seconds of CPU by part. It is empty on a system without /proc.
+// usage has the seconds of CPU time by part. It is empty on a system without /proc.
 type usage map[string]float64
 
 func (g *env) usage() usage {
@@ -63,7 +63,7 @@ func (g *env) watch(r *Report) (stop func() time.Duration) {
 	}
 }
 
-// limit returns what the time was spent on: a part that needs the CPU, or waiting.
+// limit returns what limited the measurement: a part that needs the CPU, or waiting.
 func limit(cores map[string]float64) string {
 	all := float64(runtime.NumCPU())
 	if cores[partIdle] > 0.15*all {

@@ -15,8 +15,8 @@ import (
 
 const calmClients = 16 // at once, before and beside the burst
 
-// burst is L12: a few clients approve waiting calls one after the other. Then as many clients as there are further
-// calls approve one each, within one second. A client that gets a 429 or 503 asks again at the time in the answer.
+// burst is L12: a few clients approve waiting calls one after the other. Then one client for each of the remaining
+// calls approves it, all within one second. A client that gets a 429 or 503 retries at the time in the answer.
 func burst(ctx context.Context, g *env, r *Report) {
 	g.begin(ctx)
 	calmly, err := g.asked(ctx)
@@ -79,7 +79,7 @@ func (g *env) asked(ctx context.Context) (all []asking, err error) {
 	return all, err
 }
 
-// each calls do for each run, clients at once, and counts what fails.
+// each calls do for each run, in parallel by the given number of clients, and counts the failures.
 func (g *env) each(ctx context.Context, all []asking, clients int, do func(asking) error) {
 	var next atomic.Int64
 	var group sync.WaitGroup

@@ -26,7 +26,7 @@ func (g *env) crowd(ctx context.Context, do func(ctx context.Context, uid string
 	clients.Wait()
 }
 
-// plain is L1 and L2: a run without a tool, one after the other by each client.
+// plain is L1 and L2: each client starts runs without a tool, one after the other.
 func plain(ctx context.Context, g *env, r *Report) {
 	g.begin(ctx)
 	var runs series
@@ -55,7 +55,7 @@ func plain(ctx context.Context, g *env, r *Report) {
 // inOneProcess lets the workers advance runs as the local server does; on the emulators Pub/Sub delivers.
 func inOneProcess(g *env) { g.working = g.options.Store == "embedded" }
 
-// roundTrips is L3: a mail from the prompt through the approval to the end of its run.
+// roundTrips is L3: an e-mail from the prompt through the approval to the end of its run.
 func roundTrips(ctx context.Context, g *env, r *Report) {
 	g.begin(ctx)
 	r.atLeast("round trips/s", g.trips(ctx, r), 25)

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// race is L4: many decisions about one approval at the same moment, half of them yes and half no, approval after
-// approval. One decision wins; equal ones get the same answer, and the others a conflict.
+// race is L4: many decisions about one approval at the same moment, half of them approve and half reject, approval
+// after approval. One decision wins; equal ones get the same answer, and the others a conflict.
 func race(ctx context.Context, g *env, r *Report) {
 	g.begin(ctx)
 	var answers series
@@ -59,5 +59,5 @@ func (g *env) decideAtOnce(ctx context.Context, uid string, p testkit.Approval, 
 	return won
 }
 
-// otherThan counts the errors of every class but one.
+// otherThan counts the errors of all classes except one.
 func (g *env) otherThan(class string) int { return g.errors.sum() - g.errors.counts()[class] }

@@ -38,7 +38,7 @@ func expireSoon(g *env) {
 }
 
 // soak is L11: mixed runs at a steady rate over two workers and a faulty Gmail. One worker is killed and replaced every
-// few seconds; the other lives all the time, and its memory and goroutines are measured.
+// few seconds. The other runs throughout, and its memory and goroutines are measured.
 func soak(ctx context.Context, g *env, r *Report) {
 	elder := g.begin(ctx)
 	base := calm(ctx, elder)
@@ -94,7 +94,7 @@ func (g *env) killAgainAndAgain(ctx context.Context) (kills int, err error) {
 	}
 }
 
-// launch begins the lives of runs at a steady rate until loading is over.
+// launch starts runs at a steady rate until the load ends.
 func (g *env) launch(loading, life context.Context, mix *mixture) *sync.WaitGroup {
 	var lives sync.WaitGroup
 	for next := time.Now(); ; next = next.Add(time.Second / soakRate) { // a late one does not delay those after it
@@ -122,8 +122,8 @@ const (
 	wishSilence = "mail, left to expire"
 )
 
-// mixture draws the events from one seed, and counts their outcomes. The wishes do not depend on how many calls of the
-// provider came between them.
+// mixture draws the events from one seed, and counts their outcomes. The requests do not depend on the number of
+// provider calls between them.
 type mixture struct {
 	mu               sync.Mutex
 	wishes, troubles *rand.Rand
@@ -132,7 +132,7 @@ type mixture struct {
 	plain, decided series
 }
 
-// draw returns the next wish and its user.
+// draw returns the next request and its user.
 func (m *mixture) draw() (wish, uid string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,8 +149,8 @@ func (m *mixture) draw() (wish, uid string) {
 	return wish, fmt.Sprintf("user-%d", m.wishes.IntN(soakUsers))
 }
 
-// kinds lists the faults of a provider, in equal shares. None hangs: that would have the same result as an immediate
-// fault, after 30 seconds.
+// kinds lists the faults of a provider, in equal shares. No fault hangs, because that would have the same result as an
+// immediate fault, after 30 seconds.
 var kinds = []fakegoogle.Kind{fakegoogle.StatusBefore, fakegoogle.StatusAfter, fakegoogle.ResetBefore,
 	fakegoogle.ResetAfter,
 	fakegoogle.EmptyAfter, fakegoogle.OddAfter, fakegoogle.CutAfter}

@@ -19,7 +19,7 @@ const (
 	longestWords = 10 * time.Second // for one answer: a model call has a minute in all
 )
 
-// streams returns L7, L14 and L15: a constant number of streams is open; each is followed by the next.
+// streams returns L7, L14 and L15: a constant number of streams is open, and a new one replaces each that ends.
 func streams(by face) func(ctx context.Context, g *env, r *Report) {
 	return func(ctx context.Context, g *env, r *Report) { g.streams(ctx, by, r) }
 }

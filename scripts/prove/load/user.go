@@ -13,10 +13,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// mailPrompt begins a prompt for a mail; the subject follows.
+// mailPrompt begins a prompt for an e-mail; the subject follows.
 const mailPrompt = "mail "
 
-// answer is the model: it calls the mail tool for a mail prompt, and answers all else with words.
+// answer is the model: it calls the mail tool for a mail prompt, and answers everything else with text.
 func answer(r fakegemini.Request) fakegemini.Turn {
 	subject, asked := strings.CutPrefix(r.User(), mailPrompt)
 	if !asked || r.NoTools || len(r.Responses()) > 0 {
@@ -26,7 +26,8 @@ func answer(r fakegemini.Request) fakegemini.Turn {
 		Args: testkit.Mail("ana@example.com", subject, "The demo is at ten.")}}}
 }
 
-// token returns the user's ID token, signed once, when their Google account is linked too: it is valid for an hour.
+// token returns the user's ID token, which is valid for an hour. It is signed once, when the user's Google account is
+// linked.
 func (g *env) token(ctx context.Context, uid string) (string, error) {
 	g.mu.Lock()
 	t := g.tokens[uid]
@@ -100,7 +101,8 @@ func route(path string) string {
 	return path
 }
 
-// insist retries a request after a broken connection or "not now", as a good client does: as late as the answer says.
+// insist retries a request after a broken connection or a temporary refusal, as a good client does: at the time in the
+// answer.
 func (g *env) insist(ctx context.Context, uid, method, path string, body any, header ...string) (testkit.Answer,
 	error) {
 	for {
@@ -114,7 +116,7 @@ func (g *env) insist(ctx context.Context, uid, method, path string, body any, he
 	}
 }
 
-// later returns how long to wait before a request is sent again: what the answer says, but no more than a second, since
+// later returns how long to wait before a request is sent again: the time in the answer, but at most a second, because
 // a measurement is short.
 func later(a testkit.Answer) time.Duration {
 	seconds, err := strconv.Atoi(a.Header.Get("Retry-After"))
@@ -143,7 +145,7 @@ func (g *env) ask(ctx context.Context, uid, prompt, key string) (testkit.Answer,
 	return g.patient(uid).Ask(ctx, prompt, "Idempotency-Key", key)
 }
 
-// plain requests words once, and returns the time that took.
+// plain requests text once, and returns the time that this took.
 func (g *env) plain(ctx context.Context, uid string) (time.Duration, error) {
 	start := time.Now()
 	a, err := g.once(uid).Ask(ctx, "say hello")
@@ -158,7 +160,7 @@ func (g *env) plain(ctx context.Context, uid string) (time.Duration, error) {
 	return took, nil
 }
 
-// mail requests a mail, and returns the run with its waiting approval.
+// mail requests an e-mail, and returns the run with its waiting approval.
 func (g *env) mail(ctx context.Context, uid string) (subject string, a testkit.Answer, err error) {
 	subject = g.ledger.subject()
 	if a, err = g.ask(ctx, uid, mailPrompt+subject, subject); err != nil {
@@ -185,7 +187,7 @@ func (g *env) decide(ctx context.Context, uid string, p testkit.Approval, decisi
 	return g.patient(uid).Resolve(ctx, p, decision, header...)
 }
 
-// until reads a run after each acknowledged message about it, and now and then, until enough reports true.
+// until reads a run after each acknowledged message about it, and at intervals, until enough reports true.
 func (g *env) until(ctx context.Context, uid, runID string, enough func(testkit.Answer) bool) (testkit.Answer, error) {
 	for tick := 250 * time.Millisecond; ; tick = min(2*tick, 4*time.Second) {
 		taken := g.relay.next(runID)
@@ -201,7 +203,7 @@ func (g *env) until(ctx context.Context, uid, runID string, enough func(testkit.
 	}
 }
 
-// roundTrip drives a mail from the prompt to the end of its run. whole and decided may be nil.
+// roundTrip drives an e-mail from the prompt to the end of its run. whole and decided may be nil.
 func (g *env) roundTrip(ctx context.Context, uid string, whole, decided *series) error {
 	start := time.Now()
 	subject, a, err := g.mail(ctx, uid)
@@ -230,8 +232,8 @@ func (g *env) roundTrip(ctx context.Context, uid string, whole, decided *series)
 	return nil
 }
 
-// finish waits for the end of a run whose mail its user has approved. It answers a review as that user, who knows
-// whether the mail is in the mailbox, and approves the fresh action that start_new makes.
+// finish waits for the end of a run with an approved e-mail. It answers a review as the user, who knows whether the
+// e-mail is in the mailbox, and approves the new action that start_new creates.
 func (g *env) finish(ctx context.Context, uid, runID, subject string) (testkit.Answer, error) {
 	for {
 		a, err := g.until(ctx, uid, runID, func(a testkit.Answer) bool { return ended(a) || waiting(a) })
@@ -245,7 +247,7 @@ func (g *env) finish(ctx context.Context, uid, runID, subject string) (testkit.A
 	}
 }
 
-// answerTo returns the decision about an approval of a mail that its user wants, and counts the reviews.
+// answerTo returns the decision about an approval of a wanted e-mail, and counts the reviews.
 func (g *env) answerTo(p testkit.Approval, subject string) string {
 	if p.Kind != "review" {
 		return "approve_once"

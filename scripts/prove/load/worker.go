@@ -92,15 +92,15 @@ func work(ctx context.Context, first proof.Order) error {
 	return errors.Join(err, stop())
 }
 
-// keepConnections lets this process keep one connection to a host for each concurrent request: by default two are kept,
-// and a load would spend its time opening others. Those unused for a few seconds are closed, so that the remaining
-// goroutines can be counted.
+// keepConnections lets this process keep one connection to a host for each concurrent request. By default two are kept,
+// and a load would spend its time opening others. Connections that are unused for a few seconds are closed, so that the
+// remaining goroutines can be counted.
 var keepConnections = sync.OnceFunc(func() {
 	t := http.DefaultTransport.(*http.Transport)
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = 0, 1000, 2*time.Second
 })
 
-// process is a worker, for its parent.
+// process is a worker, as its parent sees it.
 type process struct {
 	*proof.Worker
 	profile string // URL of its profile

@@ -24,9 +24,9 @@ const (
 	fetchLimit   = 1 << 20          // bytes of a discovery document or a key set
 	refetchEvery = 10 * time.Second // minimum time between fetches, however many unknown key IDs clients send
 	retryEvery   = time.Second      // minimum time between attempts while the issuer does not answer
-	// maximum time for which an issuer can ask not to be asked, because without its keys no user can sign in
+	// maximum wait that an issuer can ask for, because without its keys no user can sign in
 	mostPaused = 5 * time.Minute
-	// then keys are fetched again, because the issuer may have withdrawn some
+	// age at which keys are fetched again, because the issuer may have withdrawn some
 	freshFor   = time.Hour
 	keptFor    = 24 * time.Hour // after this time, keys are dropped even if the issuer does not answer
 	minKeyBits = 2048

@@ -95,7 +95,7 @@ type Answer struct {
 	Code  string
 	Error string // the provider's error parameter, if the user declined
 
-	// Browser is Consent.Browser. It must be the browser in which the consent was begun: otherwise a user could send
+	// Browser is Consent.Browser. It must be the browser in which the consent was started: otherwise a user could send
 	// their consent address to another person, and have that person's account linked to their own (RFC 9700 §4.7).
 	Browser string
 }
@@ -123,7 +123,7 @@ func (a *Accounts) Callback(ctx context.Context, ans Answer) (uid, returnTo stri
 
 // finish exchanges the code for tokens and stores the link.
 func (a *Accounts) finish(ctx context.Context, p pending, ans Answer) error {
-	refused := fault.Invalid("code", "%s no longer accepts this code; please begin again to link the account",
+	refused := fault.Invalid("code", "%s no longer accepts this code; please link the account again",
 		a.cfg.Name)
 	if ans.Code == "" || len(ans.Code) > maxCode {
 		return refused

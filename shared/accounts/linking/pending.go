@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// pending is a document of oauth_states: a consent that was begun. Each user has maxPending documents for them, which
+// pending is a document of oauth_states: a consent that was started. Each user has maxPending documents for them, which
 // bounds what a user can store; the newest consent replaces the oldest. The state names the document and contains a
 // secret. Only a digest of the secret is stored, so only the user has the state itself.
 //
@@ -130,7 +130,7 @@ func (a *Accounts) takeConsent(ctx context.Context, ans Answer) (pending, error)
 		return pending{}, fault.Invalid("state", "an account must be linked in the browser in which you began, "+
 			"with cookies allowed; please begin again there")
 	}
-	unknown := fault.Invalid("state", "this link was used, has expired or was begun in another browser; "+
+	unknown := fault.Invalid("state", "this link was used, has expired or was started in another browser; "+
 		"please begin again to link the account")
 	path := pendingPath(ans.State)
 	docs, err := a.store.Get(ctx, path)

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// The errors of [Ring.Verify]. The caller must not use the permission, whichever it is.
+// The errors of [Ring.Verify]. After any of them, the caller must not use the permission.
 var (
-	ErrUnsigned = errors.New("decision: it has no signature")
-	ErrOver     = errors.New("decision: its time is over")
-	ErrForged   = errors.New("decision: its signature does not match it")
+	ErrUnsigned = errors.New("decision: no signature")
+	ErrOver     = errors.New("decision: expired")
+	ErrForged   = errors.New("decision: the signature does not match")
 )
 
 // A Signer signs with one key.
@@ -103,8 +103,8 @@ func (r *Ring) Sign(ctx context.Context, facts Signature, statements ...Statemen
 	return all, nil
 }
 
-// Verify returns nil if a key of the ring signed the statement, and if its time is not over. A nil ring accepts
-// everything, and a lenient one accepts what has no signature.
+// Verify returns nil if a key of the ring signed the statement and the statement has not expired. A nil ring accepts
+// everything, and a lenient ring accepts permissions without a signature.
 func (r *Ring) Verify(s Statement, sig *Signature, now time.Time) error {
 	switch {
 	case r == nil || sig == nil && r.lenient:

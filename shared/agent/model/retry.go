@@ -4,7 +4,7 @@ import "context"
 
 type retryKey struct{}
 
-// OnRetry returns a context. Each time that a request with it is sent again, tell is called.
+// OnRetry returns a context. tell is called each time a request with this context is sent again.
 func OnRetry(ctx context.Context, retried func()) context.Context {
 	return context.WithValue(ctx, retryKey{}, retried)
 }

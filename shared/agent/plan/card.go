@@ -9,7 +9,7 @@ import (
 )
 
 // Card returns what the user reads before confirming the plan: the repository and the deadline, the changes from the
-// plan before, the tasks, the grants, the tools that need an approval each time, the questions and the assumptions.
+// previous plan, the tasks, the grants, the tools that need an approval each time, the questions and the assumptions.
 // Every text of the model is in a field of its own, in visible form.
 func (b Bind) Card(p Plan) tool.Preview {
 	zone := b.Zone

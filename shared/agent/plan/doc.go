@@ -4,7 +4,7 @@
 //
 // The model proposes a [Plan] ([Proposing]), or its user edits one. [Bind.Normalize] brings it into its normal form: it
 // sets the repository and the deadline, assigns IDs, enforces every limit, and reduces each grant's target to the
-// tool's pinned arguments. The canonical JSON of the normal form is what is shown, hashed and confirmed.
+// tool's pinned arguments. The canonical JSON of the normal form is shown, hashed and confirmed.
 //
 // A [Session] is the fold of its history: an [Event] for each step of the plan itself, and an [Act] for each call.
 // [Session.Apply] refuses an event that is not permitted and leaves the session unchanged. The six states of the seed

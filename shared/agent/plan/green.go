@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The tools by whose calls a task that must end with green checks is judged.
+// The tools whose calls decide about a task that must end with green checks.
 const (
 	waitForChecks     = "github.waitForChecks"
 	commitFiles       = "github.commitFiles"

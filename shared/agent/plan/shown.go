@@ -22,7 +22,7 @@ func (c Card) about(hash string) bool { return hash != "" && (c.Hash == hash || 
 // answered reports whether the card was closed in one of the ways.
 func (c Card) answered(ways []string) bool { return slices.Contains(ways, c.Became) }
 
-// The errors of an answer that names no card that can be answered.
+// The errors of an answer to a card that cannot be answered.
 var (
 	errBeingMade = fault.New(fault.Policy, fault.CodeNotWaiting,
 		"No plan is waiting; one is being made.").After(time.Second)
@@ -66,7 +66,7 @@ func Answered(s *Session, approvalID, hash string, answered ...string) (string, 
 		return of[len(of)-1].ApprovalID, nil
 	case s.Phase() == Planning || len(s.Cards) == 0:
 		return "", errBeingMade
-	case len(of) == 0: // the decision's own check reports what is wrong with the hash
+	case len(of) == 0: // the decision's own check reports the fault of the hash
 		return s.Cards[len(s.Cards)-1].ApprovalID, nil
 	case len(of) > 1:
 		return "", errTwoCards

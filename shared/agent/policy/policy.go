@@ -1,6 +1,6 @@
 // Package policy decides whether a call can run at once, needs its user's approval, or is refused (seed 000 §6). A
-// decision is a pure function of its input. It is made again each time that it matters: when the model makes the call,
-// when a user has edited the arguments, and once more just before the call runs.
+// decision is a pure function of its input. It is made again each time it matters: when the model makes the call, when
+// a user has edited the arguments, and once more just before the call runs.
 //
 // Denials come first, and nothing overrides them. Reasons and rule IDs contain counts and never an address, because
 // they also go to the audit and other logs.

@@ -93,7 +93,7 @@ func (h *Record) descriptions() {
 	for _, tools := range h.run.Shown {
 		for _, name := range tools.Names() {
 			if t := tools[name]; t.Source != "" {
-				h.texts.Read(taint.Source{Origin: "what is said of the tool " + name,
+				h.texts.Read(taint.Source{Origin: "the description of the tool " + name,
 					Text: strings.Join(append(tool.Strings(t.Schema), t.Description), "\n")})
 			}
 		}

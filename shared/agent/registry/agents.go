@@ -276,7 +276,7 @@ func (s Set) Barred(origin string) (names []string) {
 
 // Elsewhere returns the error for a page whose origin the agent does not answer.
 func Elsewhere(name string) error {
-	return fault.New(fault.Auth, fault.CodeOrigin, "The agent %q does not answer on this site.", name)
+	return fault.New(fault.Auth, fault.CodeOrigin, "The agent %q is not available on this site.", name)
 }
 
 // DefaultWorker is the function that advances the runs of agents without a separate worker, and of unknown agents.

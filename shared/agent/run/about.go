@@ -39,7 +39,7 @@ const (
 	maxAbout = 200
 )
 
-// saysWhat lists the arguments that describe a call, the most specific first. saysWhom lists those that hold
+// saysWhat lists the arguments that describe a call, the most specific first. saysWhom lists the arguments with
 // recipients.
 var (
 	saysWhat = []string{"subject", "summary", "title", "command", "name", "path", "branch", "query", "url"}

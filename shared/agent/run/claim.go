@@ -123,7 +123,7 @@ const (
 		`भेज (?:दिया|दी)|भेजा गया|बना (?:दिया|दी))`
 )
 
-// doneFirst matches the start of a sentence that begins with its verb, such as "Sent the mail."
+// doneFirst matches the start of a sentence that begins with its verb, such as "Sent the e-mail."
 var doneFirst = lazyregexp.New(`^(?:(?:ok|okay|all|it is|it's|and|i|successfully|just|did|ran|opened|wrote) )*` +
 	`(?:did|ran|wrote|` + english + `)\b`)
 

@@ -365,7 +365,7 @@ type End struct {
 	Status  Status     `json:"status"`
 	Summary string     `json:"summary"`
 	Words   int        `json:"words,omitempty"`  // bytes at the start of Summary that are the model's own words
-	Record  string     `json:"record,omitempty"` // what was done and what was not; made from the events only
+	Record  string     `json:"record,omitempty"` // the effects, and the calls without effect; made only from the events
 	Error   *ErrorInfo `json:"error,omitempty"`
 
 	Moments []tool.Moment `json:"moments,omitempty"` // moments named in Summary and Record

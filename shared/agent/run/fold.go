@@ -38,7 +38,7 @@ func (s *State) Apply(e Event) error {
 		return illegal(e, "the run has ended")
 	}
 	if s.Status == "" && e.Type != RunQueued {
-		return illegal(e, "the run has not begun")
+		return illegal(e, "the run has not started")
 	}
 	switch e.Type {
 	case RunQueued:

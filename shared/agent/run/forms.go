@@ -9,7 +9,7 @@ import (
 )
 
 // forms are regular expressions that match at the start of a word. A word is tried only with the forms that can begin
-// with its first letters: a search for each of them in the whole of an answer took longer than the rest of the turn.
+// with its first letters: a search for each form in a whole answer took longer than the rest of the turn.
 type forms struct {
 	byStart func() map[string][]*regexp.Regexp
 }

@@ -47,7 +47,8 @@ func digest(parts ...string) string {
 	return lower32.EncodeToString(sum[:16])
 }
 
-// hashOf returns a hash of texts, which it tells apart by their lengths.
+// hashOf returns a hash of texts. The hash also covers their lengths, so it depends on the boundaries between the
+// texts.
 func hashOf(parts ...string) [sha256.Size]byte {
 	var b []byte
 	for _, p := range parts {

@@ -21,7 +21,7 @@ const (
 	StepCallModel              // the model must be called
 	StepGiveUpTask             // a run with a plan must give up its task or planning (plan.Session.Stuck)
 	StepCleanUp                // the run has ended, and what its calls created must be removed
-	StepLookUp                 // after a restore: a call may have been carried out without a record of it
+	StepLookUp                 // after a restore: a call may have been executed without a record of it
 	StepElsewhere              // a process that knows the agent, or the function that serves it, must continue
 )
 

@@ -73,7 +73,7 @@ func (m *Memory) Room(text string) error {
 	size := len(text)
 	for _, n := range m.Notes {
 		if n.Text == text {
-			return fault.New(fault.Policy, fault.CodeNotApplicable, "Exactly this is noted already.")
+			return fault.New(fault.Policy, fault.CodeNotApplicable, "This note already exists.")
 		}
 		size += len(n.Text)
 	}

@@ -24,7 +24,7 @@ type Effect struct {
 	ArgsHash  string // see [ArgsHash]
 }
 
-// EffectOf returns the effect of an action of the user's.
+// EffectOf returns the effect of one of the user's actions.
 func EffectOf(uid string, a *Action) Effect { return Effect{uid, a.Tool, a.Place, a.Args, a.ArgsHash} }
 
 // likeness returns a digest that the effect shares with those that read alike: their texts differ at most in white

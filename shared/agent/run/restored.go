@@ -24,7 +24,7 @@ func (r Run) WithLookedUp(a *Action) Run {
 	return r
 }
 
-// Copied reports whether the call was proposed before the copy was made from which the store was restored.
+// Copied reports whether the call is older than the copy from which the store was restored.
 func (r Run) Copied(a *Action) bool { return a.seq <= r.Quarantined }
 
 // Permitted reports whether the call was permitted in the copy from which the store was restored, so that it may have
@@ -32,10 +32,9 @@ func (r Run) Copied(a *Action) bool { return a.seq <= r.Quarantined }
 func (r Run) Permitted(a *Action) bool { return a.Runnable() && a.last <= r.Quarantined }
 
 // Doubts reports whether the user must decide about the action again, because a decision of the run was forged, or
-// because the store was restored from an older copy and the action may have run without a record of it. A permission
-// that was recorded before that does not count, nor does one that needed no decision of the user. Run.Quarantined is
-// the number of the last event before that. A started action is not in doubt, because its tool can find out its
-// outcome.
+// because the store was restored from an older copy and the action may have run without a record. Earlier permissions
+// then do not count, including those that needed no decision of the user. Run.Quarantined is the number of the last
+// event before that. A started action is not in doubt, because its tool can find out its outcome.
 func (r Run) Doubts(a *Action) bool {
 	return r.Quarantined > 0 && a.Status != ActionExecuting && (a.Decision == "" || a.last <= r.Quarantined)
 }

@@ -62,10 +62,10 @@ func clientLines(tools tool.Set, s *State) (lines []string) {
 		}
 	}
 	if len(done) > 0 {
-		lines = append(lines, "The page carried out "+counted(done)+".")
+		lines = append(lines, "The page ran "+counted(done)+".")
 	}
 	if len(unknown) > 0 {
-		lines = append(lines, "It is not known whether the page carried out "+counted(unknown)+".")
+		lines = append(lines, "It is not known whether the page ran "+counted(unknown)+".")
 	}
 	return lines
 }

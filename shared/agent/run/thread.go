@@ -238,7 +238,7 @@ type Device struct {
 	AddedAt  time.Time `json:"addedAt"`
 }
 
-// A UndoWindow is the undo window of an approval.
+// An UndoWindow is the undo window of an approval.
 type UndoWindow struct {
 	ApprovalID string    `json:"approvalId"`
 	Until      time.Time `json:"until"`

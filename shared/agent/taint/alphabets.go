@@ -43,7 +43,7 @@ var alphabets = []string{
 // leastOfAlphabet is the minimum number of different characters of an alphabet in a text that is written in it.
 const leastOfAlphabet = 4
 
-// inAlphabets maps each character that is no ASCII letter to the alphabets that have it, as bits.
+// inAlphabets maps each character that is not an ASCII letter to the alphabets that contain it, as bits.
 var inAlphabets = sync.OnceValue(func() map[rune]uint64 {
 	of := map[rune]uint64{}
 	for i, letters := range lettersOfAlphabets() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// words returns everything that the call says.
+// words returns all text of the call.
 func (c Call) words() string {
 	all := slices.Clone(c.Text)
 	for _, change := range c.Changes {

@@ -61,7 +61,7 @@ func (k kindOfCode) decode(run string) string {
 	return ""
 }
 
-// numbers returns the numbers of a run, without the signs around them.
+// numbers returns the numbers of a run, without the characters around them.
 func (k kindOfCode) numbers(run string) (all []string) {
 	run = strings.NewReplacer("0x", " ", "0b", " ").Replace(run)
 	if k.base == 16 {
@@ -88,7 +88,7 @@ func valueOf(r rune) int {
 	return 16
 }
 
-// inName reports whether the character is in the name of a function that makes a character of a number.
+// inName reports whether the character occurs in the name of a function that converts a number to a character.
 func inName(s string, i int) bool {
 	name := strings.ToLower(s[max(0, i-3):min(len(s), i+4)])
 	return strings.Contains(name, "chr(") || strings.Contains(name, "char(")

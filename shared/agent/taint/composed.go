@@ -59,7 +59,7 @@ func spell(words string) spelling {
 }
 
 // latin replaces digits of other scripts, letters with accents, and characters that look like Latin letters or digits
-// by those.
+// with those letters and digits.
 func latin(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf {
@@ -142,7 +142,7 @@ func lettersOf(s string) string {
 }
 
 // Composed reports whether the model made the address up. It is false if the whole address is in the user's words, or
-// in text that was read and that cannot have it from the model. A request for a made-up address can carry data out.
+// in text that was read and cannot come from the model. A request for a made-up address can carry data out.
 func (r *Record) Composed(address string) bool {
 	forms := writtenAs(address)
 	for _, form := range forms {
@@ -185,7 +185,8 @@ func (s source) addresses() string {
 	return s.Text
 }
 
-// derived reports whether the model may have made the address from what it had written before the address was read.
+// derived reports whether the model may have built the address from text that it had written before the address was
+// read.
 func (r *Record) derived(address string, before []*composition) bool {
 	if len(before) == 0 {
 		return false

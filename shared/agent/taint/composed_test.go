@@ -130,8 +130,8 @@ func TestEchoedOnAKnownHost(t *testing.T) {
 	}
 }
 
-// TestReadBefore checks that addresses of pages, mails and users stay usable after the model used them, or searched for
-// words in them.
+// TestReadBefore checks that addresses of pages, e-mails and users stay usable after the model used them, or searched
+// for words in them.
 func TestReadBefore(t *testing.T) {
 	page := "Order: https://shop.example/order/123?key=f00ba7b4z, docs: https://docs.example/guide/autoscaling"
 	r := heard("Read https://own.example/a/b?c=d1234567", page)

@@ -46,8 +46,8 @@ const lookAlikes = "2 ƨϩᒿꙅꛯꝛ\n" +
 	"y ɣʏυγуүყꭹꮍᶌỿⲩꓬꭚ\U000102b2\U000118c4\U000118dc\U00016f43\n" +
 	"z ζꮓᴢꓜ\U000102f5\U000118c9\U000118c4\U000118e5"
 
-// readAs lists further characters that people read as the letter at the beginning of their line: letters with strokes
-// and hooks, and those of generators of fancy text.
+// readAs lists additional characters that people read as the letter at the beginning of their line: letters with
+// strokes and hooks, and letters of generators of fancy text.
 const readAs = "a ɐɒ∂₳ค\n" +
 	"b ƀɓЪъ฿\n" +
 	"c ©¢ƈȼɕ₵\n" +

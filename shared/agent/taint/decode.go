@@ -216,7 +216,7 @@ func escaped(run string) string {
 	return b.String()
 }
 
-// escapedInCSS decodes a run of CSS escapes: a space ends each, and is no part of the text.
+// escapedInCSS decodes a run of CSS escapes. A space ends each escape, and is not part of the text.
 func escapedInCSS(run string) string {
 	var b strings.Builder
 	for code := range strings.SplitSeq(run[1:], `\`) {

@@ -63,8 +63,8 @@ func within(first, last rune, s string, place func(rune) rune) string {
 	}, s)
 }
 
-// marks holds a byte for each byte of a skeleton. It has the digit that was written there, or 0, and flags for a sign
-// or a space before it.
+// marks holds a byte for each byte of a skeleton. Each byte has the digit that was written there, or 0, and flags for a
+// sign or a space before it.
 type marks []byte
 
 const (
@@ -91,7 +91,7 @@ func sameDigits(a, b marks) bool {
 	return slices.EqualFunc(a, b, func(x, y byte) bool { return x&digit == y&digit })
 }
 
-// apart reports whether a sign, a space or the end of the text precedes the position.
+// apart reports whether a sign, a space or an end of the text precedes the position.
 func (m marks) apart(at int) bool { return at == len(m) || m[at]&afterSign != 0 }
 
 // hasSpace reports whether a space is inside the stretch.

@@ -13,7 +13,7 @@ type reading struct {
 	hidden func() string // the skeleton, without marks; it is made at the first call
 }
 
-// A process makes the readings of a long text once, although each step of a run has a record of its own. The cache
+// A process computes the readings of a long text once, although each step of a run has a record of its own. The cache
 // holds at most 8 of them, and none of a text beyond longestCached, so it stays below 32 MiB.
 const (
 	leastCached   = 16 << 10

@@ -88,7 +88,7 @@ type source struct {
 	composed int // number of compositions before the source
 }
 
-// text is a text as it was written, with its readings. The skeleton with marks is made when it is needed.
+// text is an original text with its readings. The skeleton with marks is made when it is needed.
 type text struct {
 	raw string
 	*reading
@@ -248,7 +248,7 @@ func (r *Record) copied(raw string, c Call) (found []Finding) {
 	return found
 }
 
-// neighbours limits how many letters of other words can stand beside one of the user's words in a shared stretch of the
+// neighbours limits how many letters of other words may be next to one of the user's words in a shared stretch of the
 // skeleton. Without it, the user's own link, which is nearly a whole stretch, would count as copied together with the
 // next word. Fewer than 8 letters without a digit do not change the meaning of the user's word, which must occur whole
 // and without a space in it.

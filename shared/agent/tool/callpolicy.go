@@ -107,7 +107,7 @@ func (r CallPolicy) check() error {
 func (t *Tool) Rules() bool { return t.has.rule }
 
 // Rule returns the tool's policy decision for the call, or nil if the tool has no policy for single calls. It may use
-// the documents that Reads names. The call has neither a handle nor a place. After an error the call must not run.
+// the documents that Reads names. The call has neither a handle nor a place. After an error, the call must not run.
 func (t *Tool) Rule(ctx context.Context, c Call) (_ *CallPolicy, err error) {
 	defer t.recoverPanic(&err, false)
 	if !t.has.rule {

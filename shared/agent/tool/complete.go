@@ -15,7 +15,7 @@ type Change struct {
 // Completes reports whether the tool has a Complete function.
 func (t *Tool) Completes() bool { return t.has.complete }
 
-// Complete adds to the arguments of the call what a reader needs to see of the present state. c.Args must come from
+// Complete adds the parts of the present state that a reader needs to the arguments of the call. c.Args must come from
 // Normalize.
 func (t *Tool) Complete(ctx context.Context, c Call) (_ json.RawMessage, err error) {
 	defer t.recoverPanic(&err, false)

@@ -178,7 +178,7 @@ func mapSchemas(v any, replace func(any)) bool {
 	return true
 }
 
-// inferType adds the type that the other keywords of an untyped schema mean, and reports whether it did.
+// inferType adds the type that the other keywords of an untyped schema imply, and reports whether it did.
 func inferType(s map[string]any) bool {
 	if !isUntyped(s) {
 		return false

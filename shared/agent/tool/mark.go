@@ -20,11 +20,11 @@ type ambiguous struct{ error }
 func (a ambiguous) Unwrap() error { return a.error }
 
 // Ambiguous marks err, returned by Execute, as leaving the outcome unknown. The loop then calls Reconcile. If Reconcile
-// cannot find out the outcome either, the user is asked. An error without this mark and without that of [Ran] means
-// that nothing happened.
+// cannot find out the outcome either, the user is asked. An error with neither this mark nor that of [Ran] means that
+// nothing happened.
 func Ambiguous(err error) error { return ambiguous{err} }
 
-// IsAmbiguous reports whether err leaves the outcome unknown. The error of an ended context does.
+// IsAmbiguous reports whether err leaves the outcome unknown. It is true for the error of an ended context.
 func IsAmbiguous(err error) bool {
 	return errors.As(err, &ambiguous{}) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
@@ -142,9 +142,9 @@ type later struct {
 
 func (l later) Unwrap() error { return l.error }
 
-// Later marks err, returned by Execute of a tool without a side effect: what the call looks for is not there yet. The
-// call begins again after the duration, perhaps in another process; no process waits meanwhile. [Call.Since] tells the
-// tool how long it has looked. The run's deadline ends the call too.
+// Later marks err, returned by Execute of a tool without a side effect: the result that the call looks for does not
+// exist yet. The call begins again after the duration, perhaps in another process; no process waits meanwhile.
+// [Call.Since] tells the tool how long it has looked. The run's deadline ends the call too.
 func Later(after time.Duration, err error) error { return later{err, after} }
 
 // LaterAfter returns the duration of an error of [Later].

@@ -37,7 +37,7 @@ func decodeExactly(raw []byte) (v any, ok bool) {
 	return v, err == nil && !dec.More()
 }
 
-// read returns a value as the schema means it, and whether that differs from v. It changes lists and objects in place.
+// read returns the value that the schema means, and whether it differs from v. It changes lists and objects in place.
 // Of the schema's alternatives, it uses the only one that accepts the type of the value.
 func read(s *jsonschema.Schema, v any) (_ any, changed bool) {
 	if s == nil {
@@ -102,7 +102,7 @@ func readFields(s *jsonschema.Schema, fields map[string]any) (changed bool) {
 	return changed
 }
 
-// numeral matches a number that can be written only in this way.
+// numeral matches a number in its only canonical form.
 var numeral = lazyregexp.New(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
 // written returns the value if a string is the JSON of a list, an object, a number, true or false.

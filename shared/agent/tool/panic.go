@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// panicked is the error of a tool's function that panicked. Its text contains the stack. Of the panic's value it
-// contains only what cannot be a user's data.
+// panicked is the error of a tool's function that panicked. Its text contains the stack. It contains only the part of
+// the panic's value that cannot be a user's data.
 type panicked struct{ text string }
 
 func (p *panicked) Error() string { return p.text }

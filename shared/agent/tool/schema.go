@@ -106,8 +106,8 @@ func quoteNumbers(t reflect.Type, s *jsonschema.Schema) {
 	}
 }
 
-// addTexts adds the types within t that JSON has as a text, such as netip.Addr. The error is for a type that reads a
-// text and writes none: its arguments could not be stored.
+// addTexts adds the types within t that are texts in JSON, such as netip.Addr. The error is for a type that reads a
+// text but writes none, because its arguments could not be stored.
 func addTexts(t reflect.Type, to map[reflect.Type]*jsonschema.Schema, seen map[reflect.Type]bool) error {
 	if seen[t] || to[t] != nil {
 		return nil
@@ -184,8 +184,8 @@ func addressOf(t reflect.Type, at string, seen map[reflect.Type]bool) error {
 	return nil
 }
 
-// plainTypes replaces types such as "null or array", which Go slices and pointers get, by "array": null is not a list,
-// and a null for an optional field means that the field is absent. A pointer in a required field can be null.
+// plainTypes replaces types such as "null or array", which Go slices and pointers get, with "array": null is not a
+// list, and a null for an optional field means that the field is absent. A pointer in a required field can be null.
 func plainTypes(s *jsonschema.Schema) {
 	if len(s.Types) == 2 && s.Types[0] == "null" {
 		s.Type, s.Types = s.Types[1], nil

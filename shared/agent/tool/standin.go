@@ -6,8 +6,8 @@ import (
 )
 
 // StandIn returns a copy of the tool whose calls reach nothing outside: execute answers them. The copy has the tool's
-// schema, policy, targets and approval, but no account or host. Of the tool's functions, it has those that only look at
-// arguments.
+// schema, policy, targets and approval, but no account or host. It has only the functions of the tool that look at
+// nothing but arguments.
 func (t *Tool) StandIn(execute Execute) *Tool {
 	own := *t
 	own.functions = standIn{t.functions, execute}
@@ -29,8 +29,8 @@ func (s standIn) execute(ctx context.Context, c Call) (json.RawMessage, error) {
 	return s.answer(ctx, c)
 }
 
-// preview returns the tool's own preview. Some tools cannot make one without the account that a call acts on. Nothing
-// that the preview shows is done, so its title is enough then.
+// preview returns the tool's own preview. Some tools cannot make one without the account that a call acts on. The call
+// has no effect, so the title is enough then.
 func (s standIn) preview(args json.RawMessage) (p Preview, err error) {
 	title := Preview{Title: "Call a stand-in"}
 	defer func() {

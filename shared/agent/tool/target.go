@@ -12,7 +12,7 @@ const TargetAddress TargetKind = "address"
 // TargetRepository is the kind of a GitHub repository: owner/name.
 const TargetRepository TargetKind = "repository"
 
-// Target is a person or a thing that a call reaches, such as the recipient of a mail or the host of a command.
+// Target is a person or a thing that a call reaches, such as the recipient of an e-mail or the host of a command.
 type Target struct {
 	Kind  TargetKind
 	Value string // in the normal form of its kind

@@ -37,8 +37,8 @@ const (
 	ClassOpaque      Class = "opaque"      // unknown from the arguments, as for a command or a program
 )
 
-// Quota is the most that one call takes of the quota that a service gives the whole project. The zero value is no part
-// of any.
+// Quota is the maximum share of one call in the quota that a service gives the whole project. The zero value means
+// none.
 type Quota struct {
 	Service string // such as Gmail
 	Units   int    // as the service counts them
@@ -72,9 +72,9 @@ type Spec struct {
 	// call. Calls of the same turn without a decision then act on the new account or host.
 	Moves     bool
 	Untrusted bool // results are text from strangers; each is marked as that for the model
-	// Echoes means that a result can repeat text that a model wrote. Examples are the output of a program, and a mail
-	// that the user sent to themselves. Of the addresses in such a result, only those in [Reading.Found] count as read;
-	// the others come from the caller.
+	// Echoes means that a result can repeat text that a model wrote. Examples are the output of a program, and an
+	// e-mail that the user sent to themselves. Of the addresses in such a result, only those in [Reading.Found] count
+	// as read; the others come from the caller.
 	Echoes bool
 	// Contained promises that an effect of the tool reaches only the run's own container. Text from strangers is then
 	// allowed in the arguments.

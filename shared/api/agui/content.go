@@ -35,7 +35,7 @@ func content(field string, of json.RawMessage, file func(at string, p part) erro
 	}
 	var parts []part
 	if json.Unmarshal(of, &parts) != nil {
-		return "", fault.Invalid(field, "a text, or one in parts, is required")
+		return "", fault.Invalid(field, "a text or a list of text parts is required")
 	}
 	var texts []string
 	for i, p := range parts {

@@ -128,7 +128,7 @@ func (v *Encoder) EndText(string) {
 }
 
 // id returns the ID of a message of the run. A recalled message gets another ID than a live one, because a client
-// leaves known messages where they are and appends the others behind them.
+// leaves known messages where they are and appends the others after them.
 func (v *Encoder) id(of string) string {
 	if v.past != nil {
 		return v.runID + "-" + of + "-again"

@@ -115,7 +115,7 @@ func TestPageTool(t *testing.T) {
 
 // TestPageToolRecord checks that a page tool's record is in the client's state and in the next run's request.
 func TestPageToolRecord(t *testing.T) {
-	const painted = "The page carried out paint."
+	const painted = "The page ran paint."
 	p := open(t, paints("red"))
 	now := p.returns(`{"shown":"red"}`, p.wants("red please", paint).left(t, 1))
 	if got := now.State.Countersign.Record; got != painted {

@@ -72,7 +72,7 @@ func returned(messages string) string {
 	return `"messages":[{"role":"tool","toolCallId":"old","content":"1"},{"role":"user","content":"go"},` + messages + `]`
 }
 
-// requests are inputs without IDs, by what is special about them, and what they ask for.
+// requests are inputs without IDs, by their special property, with the expected request.
 var requests = map[string]struct{ body, want string }{
 	"words": {said(`"one"`), "messages/0/content one"},
 	"in parts": {said(`[{"type":"text","text":"one"},{"type":"text","text":"two"}]`),

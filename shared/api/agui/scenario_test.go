@@ -117,8 +117,8 @@ func TestScenarios(t *testing.T) {
 const (
 	wantsBoth = "user: mail both; gmail_send to bob@example.com; gmail_send to eve@example.com"
 	nothing   = "; assistant: On record: nothing was sent or changed."
-	unknown   = "It is not known whether this was done. Gmail was asked to send this mail, and its answer was lost " +
-		"or the sent mail differs from the approved one. Please look into your Sent folder."
+	unknown   = "It is not known whether this was done. Gmail was asked to send this e-mail, and its answer was lost " +
+		"or the sent e-mail differs from the approved one. Please check your Sent folder."
 )
 
 var bob, direct = []string{"bob@example.com"}, []string{"GMAIL_SEND_MODE=direct"}

@@ -46,7 +46,7 @@ func Decode(data []byte, request any) (messages []json.RawMessage, err error) {
 }
 
 // Newest returns the index of the newest message, or -1 if there is none. Clients may add their instructions for the
-// model (role system or developer) behind the user's message. The server ignores these, and so does Newest.
+// model (role system or developer) after the user's message. The server ignores these, and so does Newest.
 func Newest(messages []json.RawMessage) int {
 	for at, raw := range slices.Backward(messages) {
 		var m struct {

@@ -1,4 +1,5 @@
-// Package agents is the part for the operator's declared agents: to start their runs, move them, and list the agents.
+// Package agents is the part for the operator's declared agents: to start their runs, advance them, and list the
+// agents.
 package agents
 
 import (

@@ -110,7 +110,7 @@ func closedError(ap *run.Approval, a *run.Action, r Resolution, hash string) err
 		return fault.New(fault.Policy, fault.CodeExpired, "This approval has expired; nothing was done.")
 	case ap.Decision != "" && ap.Decision == r.Decision && sawOther(ap, r):
 		return fault.New(fault.Policy, fault.CodeStaleView,
-			"The decision was about another version than you saw. Please reload.")
+			"The decision was about a different version from the one you saw. Please reload.")
 	case ap.Decision != "" && ap.Decision == r.Decision &&
 		(r.Decision != run.ApproveEdited || hash == cmp.Or(ap.EditHash, ap.ArgsHash)):
 		return ErrSameDecision
@@ -125,7 +125,7 @@ func closedError(ap *run.Approval, a *run.Action, r Resolution, hash string) err
 		ap.DecidedAt.Format(time.RFC3339))
 }
 
-// sawOther reports whether the user saw something else than what was decided: neither that, nor what was edited.
+// sawOther reports whether the user saw another version than the decided one or its edit.
 func sawOther(ap *run.Approval, r Resolution) bool {
 	return r.ArgsHash != "" && r.ArgsHash != ap.ArgsHash && r.ArgsHash != ap.SeenHash
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/taint"
 )
 
-// TestFindingListedOnce has a mail whose text contains its recipient twice.
+// TestFindingListedOnce has an e-mail whose text contains its recipient twice.
 func TestFindingListedOnce(t *testing.T) {
 	found := []taint.Finding{{Reason: taint.Target, Origin: "the page", Text: "eve@x.org"},
 		{Reason: taint.Mention, Origin: "the page", Text: "eve@x.org"},

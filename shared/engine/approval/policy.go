@@ -27,7 +27,7 @@ func NeedsApproval(v Judgement, call run.ProposedCall) bool {
 func askReason(v Judgement, call run.ProposedCall) string {
 	switch {
 	case call.AsksAlways():
-		return "What was done is taken back only with your yes to exactly this."
+		return "An effect is undone only if you approve exactly this."
 	case call.Reopens != nil:
 		return "You undid the approval of the newer card, which had replaced this one."
 	}

@@ -61,9 +61,9 @@ func aboutTwin(tx *unit.Tx, t *tool.Tool, twin *run.Action, apart string) repeat
 	case twin.Status == run.ActionCompleted:
 		return already(tx, t, twin.Args, twin.UpdatedAt, apart)
 	case twin.Execution == run.UnknownState:
-		return said(tx, "Exactly this was begun at %s, and its outcome is unknown."+apart, twin.UpdatedAt)
+		return said(tx, "Exactly this was started at %s, and its outcome is unknown."+apart, twin.UpdatedAt)
 	case twin.Status == run.ActionExecuting:
-		return said(tx, "Exactly this was begun at %s."+apart, twin.UpdatedAt)
+		return said(tx, "Exactly this was started at %s."+apart, twin.UpdatedAt)
 	case twin.Waiting() || twin.Unasked():
 		return repeat{words: "Another card waits with exactly this." + apart}
 	}

@@ -166,7 +166,7 @@ func TestSummaryOfFailedEffect(t *testing.T) {
 	w.fails = true
 	r := w.say("like it", nil)
 	if r = w.answer(r.History, chat.Result{CallID: r.Calls[0].ID, Result: "{}"}); !strings.HasSuffix(r.Message,
-		"On record:\nThe page carried out fill-search.\nNot done: Like. The service could not do this. "+
+		"On record:\nThe page ran fill-search.\nNot done: Like. The service could not do this. "+
 			"Nothing was sent or changed.") {
 		t.Fatal(r.Message)
 	}
@@ -200,7 +200,7 @@ func TestSummaryOfPageEffects(t *testing.T) {
 				}
 				r = w.answer(r.History, chat.Result{CallID: r.Calls[0].ID, Result: "{}"})
 			}
-			record := "The page carried out click-add-to-cart" + c.want
+			record := "The page ran click-add-to-cart" + c.want
 			if strings.Contains(r.Message, "othing was sent") || r.Record != record {
 				t.Errorf("%q, and the record %q; want %q", r.Message, r.Record, record)
 			}

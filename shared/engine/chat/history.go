@@ -281,7 +281,7 @@ func (h *history) answer(results []Result) error {
 		case at < 0:
 			return fault.Invalid(field+"callId", "no call with this ID waits for an answer")
 		case !h.calls[at].Page:
-			return fault.Invalid(field+"callId", "the server carries out this call; the page cannot answer it")
+			return fault.Invalid(field+"callId", "the server runs this call; the page cannot answer it")
 		case h.calls[at].known():
 			return fault.Invalid(field+"callId", "this call has been answered")
 		}

@@ -202,7 +202,7 @@ func (u *user) hears(t *rapid.T, tab *tab, tries int, send func() (*chat.Reply, 
 			last = r
 		}
 	}
-	if last == nil { // the model's script has ended; what is asked from here would be another try
+	if last == nil { // the model's script has ended; a further request would be another try
 		tab.history, tab.open = nil, nil
 		return
 	}

@@ -85,8 +85,7 @@ func restoreTurn(tx *unit.Tx, t ClientTurn) error {
 }
 
 // restoreAnswer adds the response to a call. A call that does not run in this process has waited for the response. Such
-// a call is one of the page's tools, even if the page no longer has the tool, or an effect that another run carried
-// out.
+// a call is one of the page's tools, even if the page no longer has the tool, or an effect that another run executed.
 func restoreAnswer(tx *unit.Tx, id string, t *tool.Tool, r *model.Response) error {
 	if r == nil {
 		return approval.WaitForAnswer(tx, id, t)

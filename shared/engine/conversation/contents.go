@@ -79,7 +79,7 @@ func words(q run.Input) ([]json.RawMessage, error) {
 			history = append(history, recordMessage(q.Mark, "This came of the request above: "+h.Outcome))
 		case waits[h.ApprovalID]:
 			history = append(history,
-				recordMessage(q.Mark, "The user was asked, and what came of it is not known yet: "+h.Text))
+				recordMessage(q.Mark, "The user was asked, and the outcome is not known yet: "+h.Text))
 		}
 	}
 	c, err := model.NewContents(history)
@@ -173,7 +173,7 @@ func addOwnCalls(c *model.Contents, s *run.State, turn int) error {
 		if r.Error != "" {
 			came = r.Error
 		}
-		line := fmt.Sprintf("[record %s] The user had %s carried out with %s, and this came of it: %s", s.Input.Mark,
+		line := fmt.Sprintf("[record %s] The user ran %s with %s. The result: %s", s.Input.Mark,
 			a.Tool, a.Args, came)
 		if err := c.AddUser(line); err != nil {
 			return err
@@ -249,7 +249,7 @@ func Response(a *run.Action) model.Response {
 		r.Error = notDone
 	}
 	if r.Error != "" && a.Attempt > 0 {
-		r.Error += " It is not known whether an earlier attempt was carried out."
+		r.Error += " It is not known whether an earlier attempt was executed."
 	}
 	r.Untrusted = a.Untrusted
 	return r

@@ -86,6 +86,6 @@ func (o turns) appendTo(c *model.Contents, contents []json.RawMessage, name stri
 // recordOfCalls returns the function that describes a call of another model as text.
 func recordOfCalls(mark string) func(model.Call, json.RawMessage) string {
 	return func(c model.Call, response json.RawMessage) string {
-		return fmt.Sprintf("[record %s] You called %s with %s, and this came of it: %s", mark, c.Name, c.Args, response)
+		return fmt.Sprintf("[record %s] You called %s with %s. The result: %s", mark, c.Name, c.Args, response)
 	}
 }

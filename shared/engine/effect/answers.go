@@ -65,7 +65,7 @@ func checkAnswer(a *run.Action, f *run.Finished, waiting []*run.Action, number i
 		return true, nil
 	case answered(a):
 		return false, fault.New(fault.Policy, fault.CodeAlreadyResolved,
-			"This call was answered before, in another way.")
+			"This call already has a different answer.")
 	}
 	if !slices.Contains(waiting, a) {
 		return false, fault.New(fault.Policy, fault.CodeNotWaiting, "This call is not waiting for an answer.")
@@ -144,7 +144,7 @@ func TakeCall(tx *unit.Tx, a *run.Action, why error) error {
 	return finishWaiting(tx, a, &f)
 }
 
-// LeaveUnanswered ends the wait for a client that did not answer. The client may have carried out the call.
+// LeaveUnanswered ends the wait for a client that did not answer. The client may have executed the call.
 func LeaveUnanswered(tx *unit.Tx, a *run.Action, why string) error {
 	f := &run.Finished{Status: run.ActionFailed, Execution: run.NotStarted,
 		Error: run.ErrorInfoOf(fault.New(fault.Tool, codeNotAnswered, "%s; it is not known whether it was done.",

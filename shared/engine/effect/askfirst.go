@@ -33,7 +33,7 @@ func askAfterAll(ctx context.Context, ex *unit.Execution, found *run.Action, why
 	})
 }
 
-// askAgain asks the user of a quarantined run about a call that may have been carried out already, before the call is
+// askAgain asks the user of a quarantined run about a call that may have been executed already, before the call is
 // prepared.
 func askAgain(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string) error {
 	return ex.Transition(ctx, func(tx *unit.Tx) error {

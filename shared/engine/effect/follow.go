@@ -20,7 +20,7 @@ const (
 
 // ErrLater means that nothing more can be found out about a call at present. A process that looks at the run later
 // continues.
-var ErrLater = errors.New("effect: look again later")
+var ErrLater = errors.New("effect: the outcome is not known yet")
 
 // follow finds out the outcome of a call that may still be in progress, and waits for its end as long as this process
 // can. It records nothing while the call is in progress; the next step checks again, here or in another process. If

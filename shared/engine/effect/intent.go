@@ -16,7 +16,7 @@ import (
 
 // commitIntent commits the intent. Only after this commit may its owner call the provider. The commit evaluates the
 // policy and the place again, so that a withdrawn rule or allowlist entry no longer allows the call. It fails if the
-// documents that these depend on have changed since they were read. ok is false if the call may not be carried out. The
+// documents that these depend on have changed since they were read. ok is false if the call may not be executed. The
 // error is errBarred if the caller must still record that.
 func commitIntent(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string, started run.Started) (ok bool,
 	err error) {
@@ -67,7 +67,7 @@ func noteForged(ctx context.Context, ex *unit.Execution, id string) error {
 	})
 }
 
-// errBarred says why a call may not be carried out. The caller must record the outcome.
+// errBarred says why a call may not be executed. The caller must record the outcome.
 type errBarred struct{ error }
 
 func (e errBarred) Unwrap() error { return e.error }
@@ -159,9 +159,9 @@ func decidedBy(a *run.Action) string {
 	return a.PolicyDecision
 }
 
-// recheckPolicy evaluates the policy again for a call that is about to be carried out. If the allowlist permits the
-// call, the user's document is also written, so that the commit fails if the entry was withdrawn in the meantime. grant
-// is the ID of the plan's grant that permits the call, or empty. stop reports that the call is not carried out.
+// recheckPolicy evaluates the policy again for a call that is about to be executed. If the allowlist permits the call,
+// the user's document is also written, so that the commit fails if the entry was withdrawn in the meantime. grant is
+// the ID of the plan's grant that permits the call, or empty. stop reports that the call is not executed.
 func recheckPolicy(tx *unit.Tx, a *run.Action, t *tool.Tool) (grant string, stop bool, err error) {
 	unproven := approval.CheckProof(tx, a, t)
 	switch {
@@ -197,8 +197,8 @@ func recheckPolicy(tx *unit.Tx, a *run.Action, t *tool.Tool) (grant string, stop
 	return grant, stop, err
 }
 
-// permit applies the verdict on a call that is about to be carried out. unproven means that the decision about it does
-// not count. stop reports that the call is not carried out.
+// permit applies the verdict on a call that is about to be executed. unproven means that the decision about it does not
+// count. stop reports that the call is not executed.
 func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, t *tool.Tool, unproven bool) (stop bool,
 	err error) {
 	n := approval.Effects(tx, t, a.Args)
@@ -241,8 +241,8 @@ func blockForged(tx *unit.Tx, a *run.Action) error {
 		"The stored decision about this was not made by its user, so it was not done."))
 }
 
-// start counts a call that is about to be carried out, with n effects that do not count for the day yet. stop reports
-// that the day's limit does not allow them.
+// start counts a call that is about to be executed, with n effects that do not count for the day yet. stop reports that
+// the day's limit does not allow them.
 func start(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, n int) (stop bool, err error) {
 	if err := approval.CheckEffects(tx, u, n); err != nil {
 		return true, block(tx, a, v.Rule, err)
@@ -275,7 +275,7 @@ func reasonFor(v policy.Decision, a *run.Action) string {
 	return a.Reason
 }
 
-// block closes an action that was allowed and may no longer be carried out. For an action that was started it returns
+// block closes an action that was allowed and may no longer be executed. For an action that was started it returns
 // errBarred instead, because the process that started it may only have been paused.
 func block(tx *unit.Tx, a *run.Action, rule string, why error) error {
 	if a.Status == run.ActionExecuting {

@@ -190,7 +190,7 @@ func (o *keptOutput) store(ctx context.Context) bool {
 	return false
 }
 
-// look reads what is stored, and reports whether that succeeded.
+// look reads the stored output, and reports whether that succeeded.
 func (o *keptOutput) look(ctx context.Context) bool {
 	k, err := output.Read(ctx, o.ex.Store, o.ex.ID, o.id)
 	if err != nil {

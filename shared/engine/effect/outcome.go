@@ -155,7 +155,7 @@ func recordFound(ctx context.Context, ex *unit.Execution, id string, out tool.Ou
 	switch {
 	case out.Verdict == tool.Never:
 		return recordOutcome(ctx, ex, id, failed(
-			fault.New(fault.Policy, run.CodeCancelled, "This was ended before it was begun, so it was not done.")))
+			fault.New(fault.Policy, run.CodeCancelled, "This ended before it started, so it was not done.")))
 	case out.Verdict == tool.Running: // a tool without a limit guarantees no end
 		return markUnknown(ctx, ex, id, "It is still under way.", nil)
 	case out.Err != nil:

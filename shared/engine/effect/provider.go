@@ -44,7 +44,7 @@ func checkUnchanged(ctx context.Context, ex *unit.Execution, a *run.Action, t *t
 	return a, tool.SamePlace(a.Place, in)
 }
 
-// changedSince returns why a call is not carried out whose hash is not the one that was approved.
+// changedSince returns why a call is not executed whose hash is not the one that was approved.
 func changedSince(ctx context.Context, ex *unit.Execution, a *run.Action, t *tool.Tool) error {
 	if t.Source != "" {
 		return fault.New(fault.Policy, fault.CodeStaleView,
@@ -140,7 +140,7 @@ func canWait(ex *unit.Execution, a *run.Action) bool {
 }
 
 // takeQuota takes the call's part of the quota that its service gives the whole project. If the quota is used up and
-// the call can wait, the call is postponed until the user's turn. Any other call is made all the same: the service
+// the call can wait, the call is postponed until the user's turn. Any other call is made nevertheless: the service
 // itself decides.
 func takeQuota(ctx context.Context, ex *unit.Execution, t *tool.Tool, a *run.Action) (postponed bool, err error) {
 	budget := ex.Services[t.Quota.Service]

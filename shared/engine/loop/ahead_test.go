@@ -216,7 +216,7 @@ func killHasty(t *testing.T, h *hasty, n int, after bool) {
 }
 
 // TestAheadLeaseRenewed delays the answer to each commit that a model call rests on, so that the process must renew its
-// lease before it waits for the model. The call that has begun is used all the same.
+// lease before it waits for the model. The call that has begun is used nevertheless.
 func TestAheadLeaseRenewed(t *testing.T) {
 	onEveryStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		for n, rests := range commitsOfHasty {

@@ -56,14 +56,14 @@ var budgets = map[string]struct {
 	order   registry.Order
 	spent   spent
 }{
-	// 120, 190 and 260 tokens; the next request needs some 300, and its answer may need 20
+	// 120, 190 and 260 tokens; the next request needs about 300, and its answer may need 20
 	"tokens": {run.Budget{Tokens: 850}, 1, policy.AutoApprove, "",
 		spent{overrun: run.Overrun{Limit: "tokens", Used: 570, Max: 850}, turns: 3, cost: 0, done: 3}},
 	"tokens, each effect approved": {run.Budget{Tokens: 600}, 1, policy.AskEffects, "",
 		spent{overrun: run.Overrun{Limit: "tokens", Used: 570, Max: 600}, turns: 3, cost: 0, done: 3}},
 	"too few tokens for the first request": {run.Budget{Tokens: 50}, 1, policy.AutoApprove, "",
 		spent{overrun: run.Overrun{Limit: "tokens", Used: 0, Max: 50}}},
-	// 110 and 165; the next request needs some 240, and its answer may need 12
+	// 110 and 165; the next request needs about 240, and its answer may need 12
 	"money": {run.Budget{Money: 500, Prices: map[string]run.Price{"spender": {Input: 1_000_000, Cached: 500_000,
 		Output: 600_000, Thoughts: 200_000}}}, 1, policy.AutoApprove, "",
 		spent{overrun: run.Overrun{Limit: "money", Used: 275, Max: 500}, turns: 2, cost: 275, done: 2}},

@@ -122,7 +122,7 @@ func takeBack(tx *unit.Tx, u *Undo, at approval.CurrentPlace) error {
 type CallResult struct {
 	Run      *run.View
 	Tool     string
-	Args     json.RawMessage   // canonical, as the call is or would be carried out
+	Args     json.RawMessage   // canonical, as the call is or would be executed
 	Approval *run.ApprovalView // the approval that waits for the user, or nil
 	Response model.Response    // the outcome of the call, once the run has ended
 }

@@ -43,20 +43,20 @@ type terminalDoc struct {
 type host struct {
 	*env
 	mu    sync.Mutex
-	runs  []string          // commands that were begun
+	runs  []string          // commands that were started
 	calls map[string]*begun // by their actions
 	down  bool              // the host cannot be reached
 	deaf  bool              // an interrupt does not reach the command
-	// where processes die: before or after a call is begun, at a request for its outcome, or while they follow it
+	// where processes die: before or after a call is started, at a request for its outcome, or while they follow it
 	dies  string
 	full  bool // the host refuses every new command
 	looks int
 }
 
-// begun is a command on the host. One that was never begun has no end.
+// begun is a command on the host. One that was never started has no end.
 type begun struct{ end time.Time }
 
-// begin begins the call. A call that was begun before, or that must never begin, is refused.
+// begin begins the call. A call that was started before, or that must never begin, is refused.
 func (h *host) begin(id string, takes time.Duration) (*begun, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -51,7 +51,7 @@ func (w *talk) compressions(v *run.View) (all []run.Compressed) {
 func TestCompress(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := &talk{env: compressing(open(t))}
-		long := strings.Repeat("word ", 800) // some 1,000 tokens
+		long := strings.Repeat("word ", 800) // about 1,000 tokens
 		for i := range 4 {
 			w.ask(fmt.Sprintf("question %d", i), counted(long, 1200*(i+1)))
 		}

@@ -136,7 +136,7 @@ func TestDeletedDuringAnEffect(t *testing.T) {
 	w.loop.Model = &asked{tool: "send"}
 	v := start(t, w, "tell bob")
 	meanwhile := 0
-	w.loop.Store = interrupted(w.store, 3, func() { // the decision, the intent, and now the outcome: the mail is sent
+	w.loop.Store = interrupted(w.store, 3, func() { // the decision, the intent, and now the outcome: the e-mail is sent
 		meanwhile++
 		other := w.process()
 		if _, err := other.Cancel(ctx, "ana", v.RunID); err != nil {

@@ -13,7 +13,7 @@
 //     summary.go first compresses a context that is too large, and limits.go ends a run that has used up its budget.
 //     One commit stores the answer with everything that follows from it.
 //   - propose.go: a call of the answer is validated and gets its approval (package approval). task.go and plan.go do
-//     this for a session. The call is then carried out (package effect).
+//     this for a session. The call is then executed (package effect).
 //   - end.go: expired approvals and calls that no longer run are closed; the run ends with its last message.
 //   - cleanup.go: what the run's calls have created elsewhere is removed.
 //

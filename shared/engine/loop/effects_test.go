@@ -62,8 +62,8 @@ func TestEffectsOfAnAgent(t *testing.T) {
 }
 
 // TestAutoApproveOfDisabledUser checks that each effect without an approval writes its user's document once. The
-// document records the effect, to detect repeated equal calls. An effect is not carried out if its user is disabled at
-// the last moment.
+// document records the effect, to detect repeated equal calls. An effect is not executed if its user is disabled at the
+// last moment.
 func TestAutoApproveOfDisabledUser(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		ctx, w := context.Background(), open(t)

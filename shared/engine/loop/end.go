@@ -45,8 +45,8 @@ func applyClock(tx *unit.Tx) error {
 	return endRun(tx, tx.Ending())
 }
 
-// skipNotRun closes the calls of a turn that are not carried out, because the budget of effects is used up, or because
-// an earlier call in strict order was not done. The model receives the reason.
+// skipNotRun closes the calls of a turn that are not executed, because the budget of effects is used up, or because an
+// earlier call in strict order was not done. The model receives the reason.
 func skipNotRun(tx *unit.Tx) error {
 	dear, over := tx.Terms().Unaffordable(tx.State)
 	for _, a := range dear {
@@ -114,7 +114,7 @@ func recordEnd(tx *unit.Tx, end *run.End, words int) error {
 	return tx.AppendLastMessage(end, words)
 }
 
-// closeAction closes an action that will no longer be carried out.
+// closeAction closes an action that will no longer be executed.
 func closeAction(tx *unit.Tx, a *run.Action, end *run.End) error {
 	waiting := a.Waiting()
 	if waiting && a.Kind != run.KindCall {

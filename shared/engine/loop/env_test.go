@@ -57,7 +57,7 @@ type env struct {
 	mu      sync.Mutex
 	naps    []nap // the heartbeats that wait for the test's clock
 	queue   []string
-	effects []string // the effects that the provider carried out
+	effects []string // the effects that the provider executed
 	next    []string // the provider's next answers: ok, ambiguous, lost, transient, refuse, reauth
 	settle  []string // the next answers of Reconcile: done, not_done, unknown, down
 
@@ -227,7 +227,7 @@ func lockedRand(t testing.TB) *randReader {
 
 type sendArgs struct {
 	To   []string `json:"to" jsonschema:"who gets it"`
-	Text string   `json:"text" jsonschema:"what is sent"`
+	Text string   `json:"text" jsonschema:"the text to send"`
 }
 
 type sendResult struct {
@@ -320,7 +320,7 @@ func (w *env) sendDef(name string) tool.Def[sendArgs, sendResult] {
 	}
 }
 
-// draft is a side effect with a handle that the provider uses up, as for a mail draft. It always knows the outcome.
+// draft is a side effect with a handle that the provider uses up, as for an e-mail draft. It always knows the outcome.
 func (w *env) draft() *tool.Tool {
 	d := w.sendDef("draft")
 	used := map[string]bool{}

@@ -212,7 +212,7 @@ func TestNotificationsAfterDecision(t *testing.T) {
 }
 
 // TestNotificationsOfDeletedRun deletes a conversation before the notification about its end is sent. The user does not
-// wait for it, and the notification is sent all the same.
+// wait for it, and the notification is sent nevertheless.
 func TestNotificationsOfDeletedRun(t *testing.T) {
 	w, d := newTellingEnv(t)
 	d.down = true

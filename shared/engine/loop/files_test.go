@@ -79,8 +79,8 @@ func TestFilesAfterCrash(t *testing.T) {
 	})
 }
 
-// TestTaintOfFiles has a user who always allows mails to bob. After a file, each mail to bob needs approval, in this
-// run and in later ones of the conversation, and the card names the file.
+// TestTaintOfFiles has a user who always allows e-mails to bob. After a file, each e-mail to bob needs approval, in
+// this run and in later ones of the conversation, and the card names the file.
 func TestTaintOfFiles(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := &talk{env: verbatim(open(t))}
@@ -101,8 +101,8 @@ func TestTaintOfFiles(t *testing.T) {
 	})
 }
 
-// TestTaintOfFilesAfterCompression has a summary in place of a file. The model's words may still repeat the file, so a
-// mail to bob needs approval.
+// TestTaintOfFilesAfterCompression has a summary in place of a file. The model's words may still repeat the file, so an
+// e-mail to bob needs approval.
 func TestTaintOfFilesAfterCompression(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := &talk{env: compressing(open(t))}

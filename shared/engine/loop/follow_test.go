@@ -176,8 +176,8 @@ func TestCancelDuringCommand(t *testing.T) {
 	}
 }
 
-// TestCancelInterruptLost loses the interrupt for a command that was never begun. The next request for its outcome says
-// that the run is over, so the command never begins, and its user has nothing to settle.
+// TestCancelInterruptLost loses the interrupt for a command that was never started. The next request for its outcome
+// says that the run is over, so the command never begins, and its user has nothing to settle.
 func TestCancelInterruptLost(t *testing.T) {
 	inTime(t, 5*time.Minute, func(t *testing.T, h *host) {
 		v := h.approved(t)
@@ -357,9 +357,9 @@ func TestFollowUnreachableHost(t *testing.T) {
 }
 
 // TestFollowRandomHistories plays random histories: processes that die before or after they begin the command or are
-// cut off, an unreachable host, time, and a stop. In every history the command is begun at most once, nothing runs one
-// second after a delivered stop, and the run ends. The command is left to its user only if the host was unreachable for
-// longer than the command's limit.
+// cut off, an unreachable host, time, and a stop. In every history the command is started at most once, nothing runs
+// one second after a delivered stop, and the run ends. The command is left to its user only if the host was unreachable
+// for longer than the command's limit.
 func TestFollowRandomHistories(t *testing.T) {
 	realpart.Long(t, "it follows three hundred commands through what chance does")
 	ended := map[run.ActionStatus]int{}

@@ -11,7 +11,7 @@ import (
 )
 
 // Import is the [Input] of a run that has ended elsewhere: its conversation, without its effects. The agent must see
-// earlier runs verbatim. Nothing is asked or carried out.
+// earlier runs verbatim. Nothing is asked or executed.
 type Import struct {
 	Contents []json.RawMessage // in the form that conversation.Own returns
 	By       string            // signer of the model's answers (model.SignedBy)

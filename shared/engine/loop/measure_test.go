@@ -153,7 +153,7 @@ func retriesAreMeasured(t *testing.T) {
 	a := w.asks(t, "one")
 	holds(t, m, strings.Replace(wasAsked, "run.", "retry commit: 1\nrun.", 1))
 
-	// the commit that would record the sent mail
+	// the commit that would record the sent e-mail
 	w.loop.Store = faulty.Wrap(w.store, faulty.Commits(faulty.Nth(3, faulty.Before(func(*faulty.Call) {
 		synctest.Wait() // until the model call has begun
 		panic(faulty.Killed{})

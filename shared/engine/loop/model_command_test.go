@@ -41,7 +41,7 @@ func newMachine() *machine { return &machine{calls: map[string]*onMachine{}, gon
 // onMachine is a call on the machine.
 type onMachine struct {
 	begun, never bool
-	end          time.Time // of one that was begun
+	end          time.Time // of one that was started
 	ended        bool      // it was interrupted
 	followed     bool      // a later process found it running
 }
@@ -346,15 +346,15 @@ func (c *commit) ruled(r *watched, a *run.Action) {
 }
 
 // leaves checks that a command is left to its user only if it should have ended long ago or its record on the machine
-// is gone. A command that runs must not be left, nor one that was ended at its limit, nor one that was not begun before
-// its run was stopped.
+// is gone. A command that runs must not be left, nor one that was ended at its limit, nor one that was not started
+// before its run was stopped.
 func (c *commit) leaves(r *watched, a *run.Action, e run.Event) {
 	if a.Tool != "command" || c.world.machine.gone[a.ID] || !e.At.Before(a.UpdatedAt.Add(commandLate)) {
 		return
 	}
 	switch h := c.world.machine.calls[a.ID]; {
 	case h != nil && (c.world.underWay(h) || h.ended):
-		c.broken(invariants.Unknown, "action %s was begun at %s, runs or was ended, and is left to its user at %s",
+		c.broken(invariants.Unknown, "action %s was started at %s, runs or was ended, and is left to its user at %s",
 			a.ID, a.UpdatedAt, e.At)
 	case (h == nil || h.never) && r.state.Cancelled && !c.late: // a late process may have requested the outcome before
 		c.broken(invariants.Unknown, "action %s of a stopped run was never begun, and is left to its user", a.ID)

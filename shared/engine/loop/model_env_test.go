@@ -149,7 +149,7 @@ func (m *trialed) sendDef() tool.Def[sendArgs, sendResult] {
 	return d
 }
 
-// draftDef is a tool whose handle the provider uses up, as for a mail draft. Its user may edit or delete the draft.
+// draftDef is a tool whose handle the provider uses up, as for an e-mail draft. Its user may edit or delete the draft.
 func (m *trialed) draftDef() tool.Def[sendArgs, sendResult] {
 	d := m.env.sendDef("draft")
 	d.Prepare = func(_ context.Context, c tool.Call, _ sendArgs) (string, error) {

@@ -365,7 +365,7 @@ func (s *sequence) resolveWrongly(t *rapid.T) {
 }
 
 // answerCall acts as the client of a waiting call: it carries out the call, or fails to, and reports the result. The
-// call counts as carried out whether or not the answer is accepted.
+// call counts as executed whether or not the answer is accepted.
 func (s *sequence) answerCall(t *rapid.T) {
 	waiting := s.clientCalls()
 	if len(waiting) == 0 {

@@ -36,7 +36,7 @@ func TestPatienceWithModel(t *testing.T) {
 		id := w.patient(t, noQuota, noQuota).RunID
 		v, r := w.see(t, id)
 		if wait := v.ResumesAt.Sub(begin); v.Status != run.Planning || wait < 15*time.Second || wait > time.Minute ||
-			r.Lease.Owner != "" || !strings.Contains(v.Summary, "asked again") {
+			r.Lease.Owner != "" || !strings.Contains(v.Summary, "will try again") {
 			t.Fatalf("%s until %s after %s, held by %q: %s", v.Status, v.ResumesAt, begin, r.Lease.Owner, v.Summary)
 		}
 		if _, err := w.loop.Advance(t.Context(), id, nil); err != nil || w.model.Left() != 1 {

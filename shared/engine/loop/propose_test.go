@@ -28,7 +28,7 @@ func sending(text string, own bool) loop.Call {
 		Args: json.RawMessage(`{"to":["bob@x.org"],"text":"` + text + `"}`), Own: own}
 }
 
-// A run of one call is validated, approved, carried out and recorded like a call of the model, and calls no model.
+// A run of one call is validated, approved, executed and recorded like a call of the model, and calls no model.
 func TestProposeCall(t *testing.T) { onEachStore(t, proposeWaits) }
 
 func proposeWaits(t *testing.T, open func(testing.TB) *env) {

@@ -56,7 +56,7 @@ func TestQuotaWait(t *testing.T) {
 		// Firestore's minutes continue while the test's clock stands still, so the turn can be more than a minute away.
 		wait := v.ResumesAt.Sub(w.clock())
 		if v.Status != run.Planning || v.ResumesAt.IsZero() || wait > 3*time.Minute ||
-			r.Lease.Owner != "" || !strings.Contains(v.Summary, "asked again") {
+			r.Lease.Owner != "" || !strings.Contains(v.Summary, "will try again") {
 			t.Fatalf("%s until %s, held by %q: %s", v.Status, v.ResumesAt, r.Lease.Owner, v.Summary)
 		}
 		w.tick(max(wait, 0) + 3*time.Second)

@@ -51,7 +51,7 @@ func (l *Loop) Start(ctx context.Context, req StartRequest, in Input) (*run.View
 	return currentView(ctx, ex)
 }
 
-// StartCall is [Loop.Start] for a call, and returns the call's state. The call is validated, approved, carried out and
+// StartCall is [Loop.Start] for a call, and returns the call's state. The call is validated, approved, executed and
 // recorded like a model's call, and survives the same crashes.
 func (l *Loop) StartCall(ctx context.Context, req StartRequest, c Call) (*CallResult, error) {
 	ex, err := l.start(ctx, req, c)

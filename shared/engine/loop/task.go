@@ -35,7 +35,7 @@ type inSession struct {
 	revision *plan.Plan // a changed plan that follows from a reflection and needs the user's approval
 }
 
-// propose adds one call. The model gives a reason for each call; the reason is neither hashed nor carried out.
+// propose adds one call. The model gives a reason for each call; the reason is neither hashed nor executed.
 func (in *inSession) propose(ctx context.Context, call run.ProposedCall, args json.RawMessage,
 	at approval.CurrentPlace) error {
 	id := run.ActionID(in.tx.Run.ID, call.Turn, call.Index, 0)

@@ -102,8 +102,8 @@ func own(t *testing.T, returns func() (any, error)) *tool.Tool {
 	return made
 }
 
-// TestUpdatesOfEffects follows effects. An effect begins once its intent is durable, and only once for all
-// attempts. One that is not carried out has no beginning, and one with an unknown outcome has its error.
+// TestUpdatesOfEffects follows effects. An effect begins once its intent is durable, and only once for all attempts.
+// One that is not executed has no beginning, and one with an unknown outcome has its error.
 func TestUpdatesOfEffects(t *testing.T) {
 	w, got := newEnv(t), &calls{}
 	w.assistant().OnReject = "continue"

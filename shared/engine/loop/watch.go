@@ -149,7 +149,7 @@ type OutputState int
 // The states of an output.
 const (
 	NoOutput   OutputState = iota // none is stored, or there is no such action
-	OutputWait                    // the action has not begun
+	OutputWait                    // the action has not started
 	OutputLive                    // the action is in progress
 	OutputOver                    // the action has its outcome, or never began
 )

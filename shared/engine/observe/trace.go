@@ -62,7 +62,7 @@ type Trace struct {
 	span Span
 }
 
-// NewTrace returns a trace that has not begun.
+// NewTrace returns a trace that has not started.
 func (to *Recorder) NewTrace() Trace { return Trace{to: to} }
 
 // Create begins the first span of a run that is about to be created, unless the trace has begun already. It returns the
@@ -78,7 +78,7 @@ func (t *Trace) Create(ctx context.Context, r run.Run) string {
 	return t.Parent(ctx)
 }
 
-// Parent returns the traceparent of the span, or "" if the trace has not begun.
+// Parent returns the traceparent of the span, or "" if the trace has not started.
 func (t *Trace) Parent(ctx context.Context) string {
 	if t.span.span == nil {
 		return ""

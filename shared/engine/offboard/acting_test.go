@@ -32,7 +32,7 @@ func withUnrecordedEffect(t *testing.T) (w *deployment, forward func(time.Durati
 	clock := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	w = newDeployment(t, nil, app.WithClock(clock))
 	w.seen.Set(killBeforeOutcome(&armed))
-	// the sent mail is the proof
+	// the sent e-mail is the proof
 	w.SetScopes("ana", append(testkit.Scopes, "https://www.googleapis.com/auth/gmail.readonly")...)
 	w.link(t, "ana", "ana")
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", canary, canary)))

@@ -77,9 +77,9 @@ func newDeployment(t *testing.T, settings []string, opts ...app.Option) *deploym
 	return w
 }
 
-// populate does as the user everything that stores data: a mail that is always allowed, a plain conversation, a mail
-// that still waits, linked accounts, a host with a password and a terminal, a device with notifications, and a plan in
-// the middle of its task.
+// populate does as the user everything that stores data: an e-mail that is always allowed, a plain conversation, an
+// e-mail that still waits, linked accounts, a host with a password and a terminal, a device with notifications, and a
+// plan in the middle of its task.
 func (w *deployment) populate(t *testing.T, uid, word string) {
 	t.Helper()
 	ctx := t.Context()

@@ -263,7 +263,7 @@ func (r *Records) FinishDeletions(ctx context.Context) (d Deletions, err error) 
 	return d, errors.Join(failed...)
 }
 
-// postpone moves a failed deletion behind the others.
+// postpone moves a failed deletion to the end of the others.
 func (r *Records) postpone(ctx context.Context, d store.Doc) error {
 	fields := document.ThreadFields{UID: document.ThreadFieldsOf(d).UID, Deleting: r.now().Add(deleteLater)}
 	_, err := r.Store.Commit(ctx, store.Update(d.Path, d.Version, fields.Map(document.ID(d)), d.Data))

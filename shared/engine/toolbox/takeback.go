@@ -63,7 +63,7 @@ func (b *Toolbox) withdraw(ctx context.Context, uid string, waits []run.Message,
 		which = []int{1}
 	}
 	if len(which) == 0 {
-		return out, fault.Invalid("which", "%d proposals wait; ask the user which of them is meant", len(waits))
+		return out, fault.Invalid("which", "%d proposals wait; ask the user which one they mean", len(waits))
 	}
 	for _, n := range which {
 		if n < 1 || n > len(waits) {

@@ -92,7 +92,7 @@ type Env struct {
 
 // Reminders sends users e-mails about waiting approvals (package reminder).
 type Reminders interface {
-	// Remind sends the user a mail, unless it is too soon or another process sends it.
+	// Remind sends the user an e-mail, unless it is too soon or another process sends it.
 	Remind(ctx context.Context, uid string, when run.Reminding) error
 }
 
@@ -112,8 +112,8 @@ type Update struct {
 	Output          *Output
 	Compressed      *run.Compressed
 	Beyond          string      // text beyond the limit of an answer (run.MaxMessageText), in pieces like Delta
-	Started         *Call       // a call that is about to be carried out
-	Finished        *CallEnd    // with Action: a call that has its outcome, even if it was not carried out
+	Started         *Call       // a call that is about to be executed
+	Finished        *CallEnd    // with Action: a call that has its outcome, even if it was not executed
 	Events          []run.Event // the events that one commit added to the run; sent before the updates about them
 }
 

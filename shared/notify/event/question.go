@@ -15,11 +15,11 @@ func Question(a run.Approval) string {
 	case a.Kind == run.KindReview:
 		return "Was it done? Please look."
 	case a.Tool == "gmail_send" && people(a) == 1:
-		return "Approve a mail to one person?"
+		return "Approve an e-mail to one person?"
 	case a.Tool == "gmail_send":
-		return fmt.Sprintf("Approve a mail to %d people?", people(a))
+		return fmt.Sprintf("Approve an e-mail to %d people?", people(a))
 	case a.Tool == "gmail_draft":
-		return "Approve a draft of a mail?"
+		return "Approve a draft of an e-mail?"
 	case a.Tool == "gmail_modify":
 		return "Approve a change of labels in your mail?"
 	case a.Tool == "calendar_event_create":

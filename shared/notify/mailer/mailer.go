@@ -17,11 +17,11 @@ import (
 	"github.com/countersign-run/countersign/shared/base/outbound"
 )
 
-// sendTime is the maximum time for sending one mail.
+// sendTime is the maximum time for sending one e-mail.
 const sendTime = 30 * time.Second
 
-// ErrRefused is wrapped in the error for a mail that the server will never accept.
-var ErrRefused = errors.New("mailer: the server permanently refuses the mail")
+// ErrRefused is wrapped in the error for an e-mail that the server will never accept.
+var ErrRefused = errors.New("mailer: the server permanently refuses the e-mail")
 
 const codeFailed fault.Code = "mail_failed"
 
@@ -31,7 +31,7 @@ const (
 	stepMessage = "the message"
 )
 
-// A Mailer sends mails from one address.
+// A Mailer sends e-mails from one address.
 type Mailer struct {
 	From string // an address, in the form of package address
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -61,7 +61,7 @@ func (m *Mailer) Server(address string) error {
 }
 
 // Send sends a message to one address. After an error, the message may have been sent nevertheless. The error never
-// contains the address. It wraps ErrRefused if the server refuses the mail for good.
+// contains the address. It wraps ErrRefused if the server refuses the e-mail for good.
 func (m *Mailer) Send(ctx context.Context, to string, message []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()
@@ -84,7 +84,7 @@ func (m *Mailer) Send(ctx context.Context, to string, message []byte) error {
 	if err := m.transmit(c, to, message); err != nil {
 		return err
 	}
-	_ = c.Quit() // the server has the mail
+	_ = c.Quit() // the server has the e-mail
 	return nil
 }
 
@@ -131,17 +131,17 @@ func (m *Mailer) secure() *tls.Config {
 	return c
 }
 
-// failed returns an error that names the step at which a mail failed, or nil for a nil err. It quotes only the number
-// of a server's answer, because the text may contain the address.
+// failed returns an error that names the step at which an e-mail failed, or nil for a nil err. It quotes only the
+// number of a server's answer, because the text may contain the address.
 func failed(step string, err error) error {
 	var said *textproto.Error
 	switch {
 	case err == nil:
 		return nil
 	case !errors.As(err, &said):
-		return fault.New(fault.Tool, codeFailed, "The mail was not sent: %s failed.", step).Because(err)
+		return fault.New(fault.Tool, codeFailed, "The e-mail was not sent: %s failed.", step).Because(err)
 	}
-	f := fault.New(fault.Tool, codeFailed, "The mail was not sent: %s returned %d.", step, said.Code)
+	f := fault.New(fault.Tool, codeFailed, "The e-mail was not sent: %s returned %d.", step, said.Code)
 	if said.Code >= 500 && (step == stepTo || step == stepMessage) {
 		return f.Because(ErrRefused)
 	}

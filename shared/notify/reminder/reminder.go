@@ -1,6 +1,6 @@
 // Package reminder sends users an e-mail about approvals that have waited for a while: one short mail about all waiting
-// approvals, at most once an hour, without their content. The mail links to the approvals. Nothing can be approved with
-// it.
+// approvals, at most once an hour, without their content. The e-mail links to the approvals. Nothing can be approved
+// with it.
 package reminder
 
 import (
@@ -37,11 +37,11 @@ type Reminders struct {
 // Limits of a reminder.
 const (
 	mostRead   = 100 // approvals that are read, the newest first
-	mostListed = 20  // approvals that get their own lines in the mail
+	mostListed = 20  // approvals that get their own lines in the e-mail
 )
 
 // Remind sends the user an e-mail about approvals that have waited long enough, unless another process is sending it.
-// If a process ends between the mail and its record, the mail is sent again with the same Message-ID: a repeated
+// If a process ends between the e-mail and its record, the e-mail is sent again with the same Message-ID: a repeated
 // reminder is better than none.
 func (r *Reminders) Remind(ctx context.Context, uid string, when run.Reminding) error {
 	var u run.User
@@ -68,7 +68,8 @@ func (r *Reminders) Remind(ctx context.Context, uid string, when run.Reminding) 
 	return errors.Join(failed, r.Kept.Reminded(ctx, uid, now))
 }
 
-// waiting returns the approvals for a mail that is sent now, the newest first. It returns none if no reminder is due.
+// waiting returns the approvals for an e-mail that is sent now, the newest first. It returns none if no reminder is
+// due.
 func (r *Reminders) waiting(ctx context.Context, u *run.User, when run.Reminding) (waiting []run.Approval,
 	now time.Time, err error) {
 	docs, err := r.Store.Query(ctx, document.ApprovalsOf(u.UID, string(run.ApprovalOpen), mostRead))

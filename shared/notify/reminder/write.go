@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/notify/event"
 )
 
-// write returns the mail about the approvals (RFC 5322). Besides fixed text, it contains only a checked address, times
-// and IDs.
+// write returns the e-mail about the approvals (RFC 5322). Besides fixed text, it contains only a checked address,
+// times and IDs.
 func (r *Reminders) write(u *run.User, waiting []run.Approval, now time.Time) ([]byte, error) {
 	_, domain, _ := strings.Cut(r.From, "@")
 	var b bytes.Buffer

@@ -79,7 +79,7 @@ func ParseKeys(text []byte) (Keys, error) {
 	return all, nil
 }
 
-// With returns the keys including more, and whether they included it already.
+// With returns the keys together with more, and whether they contained more already.
 func (k Keys) With(more Key) (all Keys, had bool) {
 	for _, one := range k.Keys {
 		if one.ID == more.ID {

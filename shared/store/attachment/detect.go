@@ -95,7 +95,7 @@ func typeOf(data []byte) (mime, instead string) {
 // producers write other bytes before the header.
 const pdfWithin = 1024
 
-// laterPDF matches a PDF's header behind other bytes. Text that mentions the header is text.
+// laterPDF matches a PDF's header after other bytes. Text that mentions the header is text.
 var laterPDF = lazyregexp.New(`%PDF-[12]\.\d`)
 
 // brandsOf returns the brands of a file in the ISO base media format, its major brand first. Other files have none.
@@ -109,7 +109,7 @@ func brandsOf(data []byte) (brands []string) {
 		end = min(end, size)
 	}
 	brands = append(brands, string(data[8:12]))
-	for at := 16; at+4 <= end; at += 4 { // behind the minor version
+	for at := 16; at+4 <= end; at += 4 { // after the minor version
 		brands = append(brands, string(data[at:at+4]))
 	}
 	return brands

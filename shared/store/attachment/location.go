@@ -178,7 +178,7 @@ func xmpIn(data []byte) (all []place) {
 	}
 }
 
-// exifWithout overwrites the GPS directories of the EXIF data that begins behind one of the headers, wherever it is.
+// exifWithout overwrites the GPS directories of the EXIF data that begins after one of the headers, wherever it is.
 func exifWithout(data []byte, headers ...string) (out []byte, found bool) {
 	out = bytes.Clone(data)
 	for _, header := range headers {

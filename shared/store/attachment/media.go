@@ -110,7 +110,7 @@ func hasTrack(data []byte, handler string) bool {
 			return false
 		}
 		at += next + len(header)
-		if rest := data[at:]; len(rest) >= 12 && string(rest[8:12]) == handler { // behind version, flags and a type
+		if rest := data[at:]; len(rest) >= 12 && string(rest[8:12]) == handler { // after version, flags and a type
 			return true
 		}
 	}

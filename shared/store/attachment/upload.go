@@ -134,14 +134,14 @@ func (f *File) Object() string {
 	return f.upload.Object
 }
 
-// Fill reads the bytes of an uploaded file. The error is [ErrGone], the store's, or reports an object that does not
-// hold the file's bytes.
+// Fill reads the bytes of an uploaded file. The error is [ErrGone], an error of the store, or the report that the
+// object does not hold the file's bytes.
 func (f *File) Fill(ctx context.Context, objects blob.Store) error {
 	if f.upload == nil || f.Data != nil {
 		return nil
 	}
 	if objects == nil {
-		return errors.New("attachment: an uploaded file, and this process has no store of files; see FILES_BUCKET")
+		return errors.New("attachment: this process has no file store for an uploaded file; see FILES_BUCKET")
 	}
 	data, err := objects.Read(ctx, f.upload.Object)
 	switch sum := sha256.Sum256(data); {

@@ -143,7 +143,7 @@ func (l Log[T]) All(chunks ...json.RawMessage) ([]T, error) {
 	}
 	all = append(all, l.Tail...)
 	if int64(len(all)) != l.Count {
-		return nil, fmt.Errorf("document: a log of %d items has %d", l.Count, len(all))
+		return nil, fmt.Errorf("document: a log has %d items; its document says %d", l.Count, len(all))
 	}
 	return all, nil
 }

@@ -31,7 +31,7 @@ const (
 	Sweeps       = "sweeps"        // state that sweeps keep between runs
 	Notes        = "notes"         // what the assistant remembers, one document for each user
 	Deployment   = "deployment"    // state of the whole deployment
-	Uploads      = "uploads"       // uploaded files, and objects of such files that are to be deleted
+	Uploads      = "uploads"       // uploaded files, and objects of such files that must be deleted
 	Quotas       = "quotas"        // shared quotas of models
 )
 

@@ -145,7 +145,7 @@ func UnusedUploadsOf(uid string, limit int) store.Query {
 	return within(UploadsOf(uid, limit), time.Time{}, Never.Add(-time.Microsecond))
 }
 
-// DueUploads returns a query for the uploaded files and objects in a shard that are to be deleted at or before by.
+// DueUploads returns a query for the uploaded files and objects in a shard that must be deleted at or before by.
 func DueUploads(shard int64, by time.Time, limit int) store.Query {
 	return store.Query{Collection: Uploads, Where: []store.Filter{inShard(shard), until(fieldDue, by)},
 		OrderBy: fieldDue, Limit: limit}

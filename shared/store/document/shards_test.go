@@ -17,8 +17,8 @@ import (
 
 var errDistant = errors.New("down")
 
-// distant returns a store with slow queries, one of which fails. highest is the largest number of
-// queries in progress at once, reading the present number.
+// distant returns a store with slow queries. One of them fails. highest is the largest number of queries in progress at
+// once, reading the present number.
 func distant(fails int64) (st store.Store, highest, reading *atomic.Int64) {
 	highest, reading = &atomic.Int64{}, &atomic.Int64{}
 	return faulty.Wrap(memory.New(time.Now), func(ctx context.Context, call *faulty.Call, _ faulty.Next) error {

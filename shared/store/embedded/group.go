@@ -11,7 +11,7 @@ import (
 )
 
 // A group lets commits that arrive together share a transaction, without a goroutine of its own. The caller at the head
-// of the queue leads: it writes its own commit and those behind it, hands out their outcomes, and makes the next caller
+// of the queue leads: it writes its own commit and those after it, hands out their outcomes, and makes the next caller
 // in the queue the leader. A single caller therefore never waits, and the more callers commit at once, the fewer syncs
 // each of them costs.
 type group struct {
@@ -124,7 +124,7 @@ func (g *group) lead(ctx context.Context, leader *member, write writeTogether) {
 	})
 }
 
-// take removes the head of the queue from it, with the commits behind it that fit into the same transaction.
+// take removes the head of the queue from it, with the commits after it that fit into the same transaction.
 func (g *group) take(most int) []*member {
 	g.mu.Lock()
 	defer g.mu.Unlock()

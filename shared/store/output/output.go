@@ -38,7 +38,7 @@ type head struct {
 	Tail  []byte `json:"tail,omitempty"`
 }
 
-// ErrGone means that the output was deleted or never begun.
+// ErrGone means that the output was deleted or never started.
 var ErrGone = errors.New("output: no output is stored")
 
 // errGap means that bytes before the added ones are missing.
@@ -76,7 +76,7 @@ func Read(ctx context.Context, st store.Store, runID, actionID string) (*Kept, e
 	return Of(docs[0], runID, actionID)
 }
 
-// Exists reports whether the output was begun and not deleted.
+// Exists reports whether the output was started and not deleted.
 func (k *Kept) Exists() bool { return !k.version.IsZero() }
 
 // ActionID returns the ID of the action that printed the output.

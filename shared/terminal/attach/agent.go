@@ -225,7 +225,7 @@ func (t *socket) followRun(ctx context.Context, runID string, ended bool) {
 	}
 }
 
-// replay shows a command, or the commands of a list, after their end.
+// replay shows a command, or the commands of a list, after they have ended.
 func (t *socket) replay(ctx context.Context, runID, actionID string) {
 	t.tell(runID, actionID, commandRuns)
 	at := &position{action: actionID}

@@ -7,7 +7,7 @@ import (
 )
 
 // position is the command of an action that is shown. An action is one command, or a list of commands that run one
-// after the other. Only the host says which, because the journals of a list have other names.
+// after the other. Only the host knows which, because the journals of a list have other names.
 type position struct {
 	action string
 

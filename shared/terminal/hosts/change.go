@@ -17,7 +17,7 @@ import (
 )
 
 // maxRaces is the number of times that a change is decided again after it lost a race. A race is lost to another change
-// of the same user, and a program may add all of its user's hosts and open all terminals at once.
+// of the same user: a program may add all of its user's hosts and open all terminals at once.
 const maxRaces = terminal.MaxHosts + terminal.MaxTerminals
 
 // change changes the user's list and the documents of its entries in one commit. The commit also checks that the user

@@ -17,7 +17,7 @@ func checkJump(ctx context.Context, st store.Store, uid, id string) error {
 	}
 	via, err := terminal.ReadJumps(ctx, st, uid, id)
 	if fault.Is(err, fault.Auth, fault.CodeNotFound) || len(via) > terminal.MaxJumps {
-		return fault.Invalid("jump", "you have no host with this ID, or more than %d hosts are on the way",
+		return fault.Invalid("jump", "you have no host with this ID, or its route has more than %d hosts",
 			terminal.MaxJumps)
 	}
 	return err

@@ -47,7 +47,7 @@ func checkHostKeys(keys []terminal.HostKey) error {
 		case bits(key) < minRSA:
 			return fault.Invalid(at("hostKeys", i, "key"), "an RSA key of fewer than %d bits is refused", minRSA)
 		case seen[k.SHA256]:
-			return fault.Invalid(at("hostKeys", i), "this key is there twice")
+			return fault.Invalid(at("hostKeys", i), "duplicate key")
 		}
 		seen[k.SHA256] = true
 	}

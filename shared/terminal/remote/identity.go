@@ -31,7 +31,7 @@ func identityOf(h *terminal.Host) (is identity, err error) {
 		}
 	}
 	if len(is.keys)+len(is.authorities) == 0 {
-		return is, fault.Invalid("hostKeys", "a host is known by at least one key")
+		return is, fault.Invalid("hostKeys", "at least one host key is required")
 	}
 	return is, nil
 }

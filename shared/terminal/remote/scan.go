@@ -18,7 +18,7 @@ import (
 const maxScanned = 8
 
 // errScanned ends a handshake once the host has proved its key.
-var errScanned = errors.New("the key is known")
+var errScanned = errors.New("the host has proved its key")
 
 // Scan returns all keys of a host that can identify it. The host proves each of them without a login; the hosts of via
 // are jumped through, and logged in to. Every failure returns the same error (CodeUnreachable) after the same time, so

@@ -100,7 +100,7 @@ func (c *contents) call(argv []string, s *syntax.Stmt, fed bool) {
 	}
 }
 
-// chooses reports whether a program prints some lines of files. The value of an option counts as a file, which is none.
+// chooses reports whether a program prints some lines of files. An option's value counts as a file that does not exist.
 func chooses(name string, argv []string) bool {
 	return name == "head" || name == "tail" || name == "sed" && slices.Contains(argv, "-n")
 }

@@ -12,7 +12,7 @@ const ipFlags = `-4 -6 -0 -B -br -brief -s -stats -statistics -d -details -o -on
 
 const ipFamilies = "-f -family --family"
 
-// ipObjects are the objects of ip that have a line in uses.txt, behind the shortest word that means them and not an
+// ipObjects are the objects of ip that have a line in uses.txt, after the shortest word that means them and not an
 // object that ip looks for before them: ip takes the first of its objects that begins with the word.
 var ipObjects = map[string]string{"address": "a", "link": "l", "route": "r", "rule": "ru", "neighbor": "n",
 	"neighbour": "n", "maddress": "m", "tunnel": "t", "netns": "net", "netconf": "netc"}

@@ -63,8 +63,8 @@ type Judgment struct {
 	Private bool     // it may follow a link that takes a file's place below a folder, so no other user may write there
 	Needs   []string // folders that must be among those which may be read, though none of its words names them
 
-	// Names are the programs and builtins that the command names, without their folders: also those behind sudo, env
-	// and the like, and in the text of sh -c. An opaque command may run programs that are not among them.
+	// Names are the programs and builtins that the command names, without their folders: also those after sudo, env and
+	// the like, and in the text of sh -c. An opaque command may run programs that are not among them.
 	Names []string
 
 	Warnings []Warning

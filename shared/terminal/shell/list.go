@@ -178,7 +178,7 @@ func reads(argv []string) bool {
 func isOperand(a string) bool { return !strings.HasPrefix(a, "-") }
 
 // runsMore reports whether an argument makes a verb of go or git run more than the verb says: a package from elsewhere,
-// or another one than the named, and a format in which git verifies signatures, which has gpg run.
+// or another one than the named, and a format in which git verifies signatures, which runs gpg.
 func runsMore(name, a string, named bool) bool {
 	if name == "go" {
 		return isOperand(a) && (strings.Contains(a, "@") || strings.HasPrefix(a, "/") ||

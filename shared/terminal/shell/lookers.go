@@ -103,9 +103,8 @@ var lookers = map[string]looker{
 }
 
 // Neither ls nor du has -L, which follows the links that they meet. grep has no -f, whose file is not printed but may
-// be guessed at, and no -R, which follows links. With -e some would take what it looks for for a file: so that needs
-// GNU's too, as -r does. OpenBSD's -C takes
-// no value from the next word.
+// be guessed at, and no -R, which follows links. With -e, some systems would read the pattern as a file, so -e needs
+// GNU's grep, as -r does. OpenBSD's -C takes no value from the next word.
 var grep = looker{short: "abcEFGhHiIlLnoPqrsvwxyzTZ", valued: "ABm", joined: "C", counts: true, operand: isPath,
 	least: 2, most: anyNumber, pattern: true, content: true, walks: "re",
 	long: "ignore-case count extended-regexp fixed-strings basic-regexp line-number invert-match " +

@@ -71,7 +71,7 @@ func (p program) unlisted(args []string) int {
 	return p.unknown(args[1:])
 }
 
-// ends reports whether -- ends the options that precede it. Behind an option whose value may follow, it can be that
+// ends reports whether -- ends the options that precede it. After an option whose value may follow, it can be that
 // value.
 func (p program) ends(before []string) bool {
 	if p.single || len(before) == 0 {
@@ -218,9 +218,9 @@ func (l *look) operands(name string, args []string, words []*syntax.Word) {
 	}
 }
 
-// carrier returns the index of an operand that decides which programs run: an archive on another machine, which tar has
-// another program read or write, a file with a package or a unit, or a key in a module that curl loads. It returns 0 if
-// there is none.
+// carrier returns the index of an operand that decides which programs run: an archive on another machine, which tar
+// lets another program read or write, a file with a package or a unit, or a key in a module that curl loads. It returns
+// 0 if there is none.
 func carrier(name string, args []string) int {
 	var carries func(string) bool
 	switch name {

@@ -76,7 +76,7 @@ func isLooker(name string) bool {
 func (l looker) fits(j *Judgment, p *piece) bool {
 	operands, ok := l.flags(p.argv[1:])
 	if l.pattern && len(operands) == 1 && flagged(p.argv[1:], "r", "--recursive") {
-		// GNU's then searches the folder in which it runs, also behind a pipe; others wait for keys.
+		// GNU's then searches the folder in which it runs, also after a pipe; others wait for keys.
 		operands = append(operands, len(p.argv)-1)
 		p.argv = append(slices.Clone(p.argv), ".")
 	}
@@ -216,7 +216,7 @@ func (l looker) flags(args []string) (operands []int, ok bool) {
 	return operands, true
 }
 
-// longFlag checks a flag that begins with two dashes, and returns the place of the flag or of the value behind it.
+// longFlag checks a flag that begins with two dashes, and returns the place of the flag or of the value after it.
 func (l looker) longFlag(args []string, i int) (last int, ok bool) {
 	name, value, has := strings.Cut(args[i][2:], "=")
 	if !has && i+1 < len(args) && isAmong(l.next, name) && !strings.HasPrefix(args[i+1], "--") {

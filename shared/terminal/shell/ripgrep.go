@@ -24,8 +24,8 @@ valued = A:B:C:d:E:e:g:m:M:r:t:T: after-context before-context color colors cont
 
 var ripgrepOptions = sync.OnceValue(func() map[string]program { return parsePrograms(ripgrepText) })
 
-// ripgreps examines ripgrep. Below a folder it opens files by their paths, so no other user may be able to put a link
-// in the place of one.
+// ripgreps examines ripgrep. Below a folder it opens files by their paths, so no other user may be able to replace a
+// file with a link.
 func ripgreps(j *Judgment, p *piece) bool {
 	operands, given, ok := ripgrepWords(p.argv)
 	if !ok {

@@ -282,7 +282,7 @@ var downloaders = words("curl wget fetch aria2c lwp-request GET http https scp f
 var indexed = words(`test [ printf read unset wait mapfile readarray declare local typeset export readonly let
 	getopts`)
 
-// steering are variables that decide which programs a shell or a program runs, or what these load.
+// steering are variables that decide which programs a shell or a program runs, or which files these load.
 var steering = words(`PATH IFS ENV BASH_ENV SHELL SHELLOPTS BASHOPTS PROMPT_COMMAND PS0 PS1 PS2 PS4 CDPATH PAGER
 	MANPAGER EDITOR VISUAL BROWSER LESSOPEN LESSCLOSE TAR_OPTIONS NODE_OPTIONS RUBYOPT RUBYLIB PERL5OPT PERL5LIB
 	PERL5DB JAVA_TOOL_OPTIONS HOME TAPE MAGIC GZIP BZIP BZIP2 UNZIP ZIPINFO XZ_DEFAULTS HISTFILE MAILPATH`)
@@ -294,7 +294,7 @@ var steeringSuffixes = []string{"_OPTIONS", "_OPTS", "OPT", "OPTS", "PAGER", "ED
 	"_CMD", "CONFIG", "_CONFIG_FILE", "_CONF", "CONF_DIR", "DOTDIR", "_FILENAMES", "_HOME", "LIBDIR", "LIB_DIR",
 	"_MODULES", "_PATH", "PATH", "SHELL", "BROWSER", "ASKPASS", "RC", "_PROGRAM"}
 
-// steers reports whether a variable decides which programs run, or what they load.
+// steers reports whether a variable decides which programs run, or which files they load.
 func steers(name string) bool {
 	return steering[name] ||
 		slices.ContainsFunc(steeringPrefixes, func(p string) bool { return strings.HasPrefix(name, p) }) ||

@@ -31,7 +31,7 @@ func scriptFiles(argv []string, letters, valued string, harmless func(string) bo
 		switch {
 		case len(a) > 1 && a[0] == '-':
 			if given && valued != "" && strings.Trim(a[1:], letters) != "" {
-				return nil, false // with it, or on other systems, the words before it or behind it are files
+				return nil, false // with it, or on other systems, the words before it or after it are files
 			}
 			option, value, ok := scriptFlags(a[1:], letters, valued)
 			if option != 0 && value == "" {

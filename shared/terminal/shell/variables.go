@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// variable warns of a word that the shell replaces by what a variable holds.
+// variable warns of a word that the shell replaces with the value of a variable.
 func (l *look) variable(p *syntax.ParamExp) {
 	at := place(p)
 	l.index(p.Index, at)

@@ -92,8 +92,8 @@ func namesVerb(args []string) bool {
 	return i >= 0 && !slices.ContainsFunc(args[:i], func(a string) bool { return isAmong(reading, a) })
 }
 
-// naming lists, for programs that install or fetch things, the verbs that only names follow: pip install purge removes
-// nothing.
+// naming lists, for programs that install or fetch things, the verbs that are followed only by names: pip install purge
+// removes nothing.
 const naming = `
 apt apt-get aptitude = install reinstall download show search list policy depends rdepends source
 yum dnf zypper = install reinstall info search list provides se
@@ -121,7 +121,7 @@ var namingVerbs = sync.OnceValue(func() map[string][]string {
 })
 
 // withoutNames returns the arguments of a program without those that only name what it installs or fetches. A verb
-// counts only as the first argument, or behind options that surely have no value.
+// counts only as the first argument, or after options that surely have no value.
 func withoutNames(name string, args []string) []string {
 	at := slices.IndexFunc(args, func(a string) bool { return !isAmong("-y -q -qq --yes --quiet --assume-yes", a) })
 	if at < 0 || !slices.Contains(namingVerbs()[name], args[at]) {
@@ -301,6 +301,6 @@ func viewsApplied(args []string) bool {
 	return begins(args, []string{"apply", "view-last-applied"})
 }
 
-// writesTo reports whether an operand of dd may name a file to write: it does not if it is empty because only the shell
-// knows it.
+// writesTo reports whether an operand of dd may name a file to write: an operand that is empty, because only the shell
+// knows it, may not.
 func writesTo(a string) bool { return a == "" || strings.HasPrefix(a, "of=") && a != "of=/dev/null" }

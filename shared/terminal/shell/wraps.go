@@ -18,7 +18,7 @@ var wrappers = words(`sudo doas su runuser pkexec run0 setpriv capsh sg gosu su-
 	systemd-run systemd-inhibit systemd-cat ssh sshpass ssh-agent dbus-run-session cgexec prlimit runcon aa-exec choom
 	uclampset logsave rlwrap chronic xvfb-run faketime eatmydata tini dumb-init find`)
 
-// wrapperText lists the options of wrappers behind which the wrapped program is found for certain, in the form of
+// wrapperText lists the options of wrappers after which the wrapped program is found for certain, in the form of
 // options.txt.
 const wrapperText = `
 sudo = AbEHknPSC:D:g:h:p:R:T:u:

@@ -57,8 +57,8 @@ func TestForkBomb(t *testing.T) {
 	await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })
 }
 
-// TestFullDisk fills the disk before a command or by it. A command that cannot be recorded is not begun. For a command
-// that was begun, the result is the true one or unknown.
+// TestFullDisk fills the disk before a command or by it. A command that cannot be recorded is not started. For a
+// command that was started, the result is the true one or unknown.
 func TestFullDisk(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "small disk")
 	check(t, os.Mkdir(home, 0o700))

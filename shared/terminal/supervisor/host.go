@@ -150,8 +150,8 @@ func (c *Client) install(ctx context.Context) error {
 	return err
 }
 
-// runner runs the keeper, or reports that the keeper is missing. In that case nothing was begun, which silence would
-// not tell. See installer for its characters.
+// runner runs the keeper, or reports that the keeper is missing. In that case nothing was started, which the caller
+// could not tell from silence. See installer for its characters.
 const runner = `[ -r "$0" ] && exec sh "$0" "$@"; for m; do case $m in mark=*) m=${m#mark=}; ` +
 	`echo; echo "$m:begin"; echo; echo "$m:` + gone + `" ;; esac; done`
 

@@ -17,7 +17,7 @@ import (
 )
 
 // TestLeasePathUnreadable tests a file that exists but that the system does not let the keeper open, like a pipe in a
-// file's place. The command is refused and not begun.
+// file's place. The command is refused and not started.
 func TestLeasePathUnreadable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -154,7 +154,7 @@ const (
 	Done    State = "done"    // it has ended
 	Running State = "running" // it is in progress
 	Lost    State = "lost"    // it began, it no longer runs, and no exit code was written
-	Absent  State = "absent"  // it has not begun, on this host and in this boot; Start may be called
-	Never   State = "never"   // it has not begun and never will: Start is refused from now on
+	Absent  State = "absent"  // it has not started, on this host and in this boot; Start may be called
+	Never   State = "never"   // it has not started and never will: Start is refused from now on
 	Unknown State = "unknown" // the host was restarted, or its journals are missing
 )

@@ -189,7 +189,7 @@ func (a answer) write(w http.ResponseWriter, r *http.Request) {
 	case a.Hangup && !(a.req.Stream && a.Text != ""):
 		panic(http.ErrAbortHandler)
 	case failed && a.Body == "":
-		writeError(w, a.Status, "The fake was told to fail with this status.")
+		writeError(w, a.Status, "The test makes the fake fail with this status.")
 	case failed || a.Body != "":
 		a.verbatim(w)
 	case a.req.Stream:

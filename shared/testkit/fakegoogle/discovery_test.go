@@ -193,7 +193,7 @@ func TestDiscoveryOfRequests(t *testing.T) {
 	mailAPI, calendarAPI := load(t, "gmail/v1/gmail-api.json"), load(t, "calendar/v3/calendar-api.json")
 	s, _ := open(t, "")
 	asked := map[string]bool{}
-	var mu sync.Mutex // of asked: mails are read several at once
+	var mu sync.Mutex // of asked: e-mails are read several at once
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))

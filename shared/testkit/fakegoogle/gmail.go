@@ -119,7 +119,7 @@ func (s *Server) deleteDraft(r request) (any, *apiError) {
 	return nil, s.commit(record{DropDraft: d.ID})
 }
 
-// sendDraft replaces the draft by a sent message with a new ID, in one change.
+// sendDraft replaces the draft with a sent message that has a new ID, in one change.
 func (s *Server) sendDraft(r request) (any, *apiError) {
 	var in wireDraft
 	if e := decodeWith(r, &in, &in.Message); e != nil {
@@ -181,7 +181,7 @@ func (s *Server) received(email string, raw []byte) *message {
 	return m
 }
 
-// threadOf returns the conversation of the mail that a received one answers, by its header References or In-Reply-To.
+// threadOf returns the conversation of the e-mail that a received one answers, by its header References or In-Reply-To.
 func (s *Server) threadOf(m *message) string {
 	answers := strings.Fields(m.header("References") + " " + m.header("In-Reply-To"))
 	for _, other := range s.allOf(m.User) {

@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// decodeWith reads a request whose message is in its JSON, or uploaded: alone (uploadType=media), or behind the JSON
+// decodeWith reads a request whose message is in its JSON, or uploaded: alone (uploadType=media), or after the JSON
 // (uploadType=multipart). A resumable upload is not served locally.
 func decodeWith(r request, into any, m **wireMessage) *apiError {
 	kind, params, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))

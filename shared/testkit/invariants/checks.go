@@ -159,9 +159,9 @@ func (c *checked) rejects() {
 		case e.Decided != nil:
 			held[e.ActionID] = e.Decided.HeldUntil
 		case e.Started != nil && e.At.Before(held[e.ActionID]):
-			c.violates(RejectStops, "action %s was begun at %s, while its user could undo it", e.ActionID, e.At)
+			c.violates(RejectStops, "action %s was started at %s, while its user could undo it", e.ActionID, e.At)
 		case e.Started != nil && said[e.ActionID]:
-			c.violates(RejectStops, "action %s was begun after a no", e.ActionID)
+			c.violates(RejectStops, "action %s was started after a rejection", e.ActionID)
 		}
 	}
 }

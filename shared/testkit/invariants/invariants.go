@@ -40,8 +40,8 @@ const (
 	Bounds       = 27 // documents, open approvals and turns stay within their limits
 	Disabled     = 30 // nothing is started for a disabled user
 	OwnReasons   = 31 // a call is closed for its own reasons, not for those of the other calls
-	StrictOrder  = 32 // in strict order a call is begun, or asked about, when those before it in its turn were done
-	Sequence     = 33 // in sequence a call is begun when those before it in its turn have their outcome
+	StrictOrder  = 32 // in strict order a call is started, or asked about, when those before it in its turn were done
+	Sequence     = 33 // in sequence a call is started when those before it in its turn have their outcome
 	OneOpen      = 34 // a thread of an exclusive agent, and a terminal, has one open run, and names it
 	Sealed       = 35 // no secret of a host can be read where it is stored
 	Grants       = 36 // what rests on a plan's grant is within it, by the plan that was confirmed, and as often at most

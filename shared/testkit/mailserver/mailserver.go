@@ -1,4 +1,4 @@
-// Package mailserver is a local SMTP server that stores the mails that it receives.
+// Package mailserver is a local SMTP server that stores the e-mails that it receives.
 package mailserver
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// A Mail is a mail that the server accepted.
+// A Mail is an e-mail that the server accepted.
 type Mail struct {
 	From, To string // of the envelope
 	TLS      bool
@@ -24,10 +24,11 @@ type Mail struct {
 	Text     string // decoded
 }
 
-// Server accepts mails from the user with the password, or from anyone if User is empty.
+// Server accepts e-mails from the user with the password, or from anyone if User is empty.
 type Server struct {
 	User, Password string
-	// Taking is called for each mail before the server accepts it; an error rejects the mail. nil: all are accepted.
+	// Taking is called for each e-mail before the server accepts it; an error rejects the e-mail. nil: all are
+	// accepted.
 	Taking func(Mail) error
 
 	server *smtp.Server
@@ -74,7 +75,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Mails returns the accepted mails.
+// Mails returns the accepted e-mails.
 func (s *Server) Mails() []Mail {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -120,7 +120,7 @@ func value(t *testing.T, p tool.Preview, label string) string {
 
 var escaped = regexp.MustCompile(`⟨U\+([0-9A-F]{4,6})⟩`)
 
-// restore replaces escapes by the characters that they represent.
+// restore replaces escapes with the characters that they represent.
 func restore(shown string) string {
 	return escaped.ReplaceAllStringFunc(shown, func(e string) string {
 		code, err := strconv.ParseInt(escaped.FindStringSubmatch(e)[1], 16, 32)

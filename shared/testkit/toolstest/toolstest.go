@@ -76,7 +76,7 @@ func (s Suite) With(change map[string]any) json.RawMessage {
 
 // Run runs the suite.
 func (s Suite) Run(t *testing.T) {
-	t.Run("what is no call is refused and the field named", s.refuses)
+	t.Run("invalid calls are refused and the field named", s.refuses)
 	t.Run("no argument has the type of another", s.refusesTypes)
 	t.Run("arguments have one form", s.oneForm)
 	t.Run("every argument is shown, and bound unless it is free text", s.showsAll)

@@ -81,7 +81,7 @@ func TestPreviewValueWithoutName(t *testing.T) {
 	}
 }
 
-// A card stays small: of more names than it can list none is offered, and the value is shown by its own all the same.
+// A card stays small: of more names than it can list none is offered, and the value is shown by its own nevertheless.
 func TestPreviewManyNames(t *testing.T) {
 	var names []string
 	for i := range tool.MaxChoices + 1 {

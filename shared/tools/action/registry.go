@@ -123,12 +123,12 @@ func (m *maker) tool(a Action) (*tool.Tool, error) {
 // with the reason.
 func unbound(a Action) (*tool.Tool, error) {
 	return tool.Declare(tool.Declaration{Name: GeminiName(a.Name),
-		Description: "An action that is not carried out here.",
+		Description: "An action that cannot run here.",
 		UserOnly:    true,
 		Input:       &jsonschema.Schema{Type: "object"},
 		Execute: func(context.Context, tool.Call) (json.RawMessage, error) {
 			return nil, fault.New(fault.Tool, fault.CodeNotBound,
-				"This action is declared, but cannot be carried out here: it has no Go handler, and no file "+
+				"This action is declared, but cannot run here: it has no Go handler, and no file "+
 					"with a binding.")
 		}})
 }
@@ -224,7 +224,7 @@ func (r *Registry) Execute(ctx context.Context, name string, c tool.Call) (json.
 	}
 	if t.SideEffect {
 		return nil, fault.New(fault.Policy, fault.CodeNotApplicable,
-			"This action changes something and is done on the record alone.")
+			"This action changes something, so it runs only as a recorded action.")
 	}
 	args, err := t.Normalize(c.Args)
 	if err != nil {

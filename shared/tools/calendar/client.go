@@ -29,7 +29,7 @@ func (c client) service(ctx context.Context, call tool.Call) (*calendarapi.Servi
 	}
 	svc, err := calendarapi.NewService(ctx, opts...)
 	if err != nil {
-		return nil, fault.New(fault.Tool, fault.CodeInternal, "The calendar's client could not be made.").Because(err)
+		return nil, fault.New(fault.Tool, fault.CodeInternal, "The calendar client could not be created.").Because(err)
 	}
 	return svc, nil
 }

@@ -150,9 +150,9 @@ func warnings(a Args, dates []span, busy []taken, zone *time.Location) (all []to
 	}
 	switch {
 	case more == 1:
-		all = append(all, tool.Warning{Text: "You have 1 more event then."})
+		all = append(all, tool.Warning{Text: "You have 1 more event at that time."})
 	case more > 1:
-		all = append(all, tool.Warning{Text: fmt.Sprintf("You have %d more events then.", more)})
+		all = append(all, tool.Warning{Text: fmt.Sprintf("You have %d more events at that time.", more)})
 	}
 	return all
 }

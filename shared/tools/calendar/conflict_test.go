@@ -80,8 +80,8 @@ func TestConflictsCounted(t *testing.T) {
 		toolstest.PutEvent(t, l.Server, "Standup", "2027-01-05T09:00:00Z", "2027-01-05T10:00:00Z", nil)
 	}
 	got := l.warned(t, nil)
-	if len(got) != 4 || got[3] != "You have 247 more events then." {
-		t.Errorf("%q; want len(got) 4, got[3] “You have 247 more events then.”", got)
+	if len(got) != 4 || got[3] != "You have 247 more events at that time." {
+		t.Errorf("%q; want len(got) 4, got[3] “You have 247 more events at that time.”", got)
 	}
 }
 

@@ -97,7 +97,7 @@ func (c *creator) settle(ctx context.Context, call tool.Call, _ Args) (tool.Verd
 		return tool.Done, created(ev), "", nil
 	}
 	return tool.Unknown, Created{},
-		"Your calendar holds another event under the id of this one. Please look into your calendar.", nil
+		"Your calendar holds another event under the id of this one. Please check your calendar.", nil
 }
 
 // lookUp is settle for a call without a record: its user may have edited it before it was done.
@@ -118,7 +118,7 @@ func (c *creator) lookUp(ctx context.Context, call tool.Call, a Args) (tool.Verd
 		return cannotAsk[Created](err, "created")
 	case len(differences(a, seen(ev, a.SendUpdates))) > 0:
 		return tool.Unknown, Created{}, "Your calendar has an event that was made for this and differs from it. " +
-			"Please look into your calendar.", nil
+			"Please check your calendar.", nil
 	}
 	return v, made, reason, nil
 }

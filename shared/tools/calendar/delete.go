@@ -23,7 +23,7 @@ type Deletion struct {
 // Deleted is the result of such a call.
 type Deleted struct {
 	EventID string `json:"eventId"`
-	Gone    bool   `json:"gone,omitempty"` // the event was already gone when it was to be deleted
+	Gone    bool   `json:"gone,omitempty"` // the event was already gone when the call tried to delete it
 }
 
 // deletion returns the call that undoes an event. For an event that its owner already deleted, there is none.
@@ -182,9 +182,9 @@ func previewDeletion(a Deletion) tool.Preview {
 	}
 	if len(a.Event.Attendees) > 0 {
 		v.AddAddresses("Invited", a.Event.Attendees)
-		v.AddField("Told", map[string]string{
-			"all":          "Google mails everyone invited that it is cancelled",
-			"externalOnly": "Google mails those who do not use Google Calendar that it is cancelled",
+		v.AddField("Notified", map[string]string{
+			"all":          "Google e-mails everyone invited that it is cancelled",
+			"externalOnly": "Google e-mails those who do not use Google Calendar that it is cancelled",
 			"none":         "No one gets an e-mail; the event disappears from the calendars of those invited",
 		}[a.Event.SendUpdates])
 	}

@@ -262,7 +262,7 @@ var previews = map[string]toolstest.Shown{
 		Want: []string{"on Wednesday; 4 in all, the last on Wednesday, 20 January 2027", "4 times in all"}},
 	"invitations": {Change: map[string]any{"attendees": []string{"a@example.com", "b@example.com"}},
 		Want: []string{"with 2 guests", "Invited: a@example.com\nb@example.com",
-			"Invitations: Google mails an invitation to everyone invited"}},
+			"Invitations: Google e-mails an invitation to everyone invited"}},
 	"punycode": {Change: map[string]any{"attendees": []string{"u@xn--exmple-4nf.com"}},
 		Want: []string{"u@xn--exmple-4nf.com (shown as u@",
 			"! Invited: the domain of u@xn--exmple-4nf.com is written with letters from outside ASCII"}},

@@ -108,8 +108,8 @@ func (v *view) people(a Args) {
 	}
 	v.AddAddresses("Invited", a.Attendees)
 	v.AddField("Invitations", map[string]string{
-		"all":          "Google mails an invitation to everyone invited",
-		"externalOnly": "Google mails an invitation to those who do not use Google Calendar",
+		"all":          "Google e-mails an invitation to everyone invited",
+		"externalOnly": "Google e-mails an invitation to those who do not use Google Calendar",
 		"none":         "No invitation is mailed; the event appears in the calendars of those invited",
 	}[a.SendUpdates])
 }

@@ -152,7 +152,7 @@ func previewRespond(a RespondArgs) tool.Preview {
 	if a.Comment != "" {
 		v.AddLine("Comment", a.Comment)
 	}
-	v.AddField("Who sees it", "Google mails the answer to the organizer; the other guests can see it")
+	v.AddField("Who sees it", "Google e-mails the answer to the organizer; the other guests can see it")
 	return v.Preview
 }
 

@@ -40,7 +40,7 @@ var responding = toolstest.Suite{
 	Previews: map[string]toolstest.Shown{
 		"a yes": {Want: []string{"Accept an invitation", "Event: Review", "Starts: Tuesday, 5 January 2027, 10:00",
 			"Location: Room 1", "Organizer: boss@example.com", "Your answer was: No answer yet",
-			"Your answer becomes: Accepted", "Who sees it: Google mails the answer to the organizer"}},
+			"Your answer becomes: Accepted", "Who sees it: Google e-mails the answer to the organizer"}},
 		"a no":    {Change: map[string]any{"answer": "declined"}, Want: []string{"Decline an invitation"}},
 		"a maybe": {Change: map[string]any{"answer": "tentative"}, Want: []string{"Answer maybe to an invitation"}},
 	},

@@ -47,7 +47,7 @@ var updating = toolstest.Suite{
 	Free:  []string{"summary", "location", "description", "before"},
 	Labels: []string{"Event", "Id", "Which", "Title was", "Title becomes", "Starts", "Ends", "Start was", "End was",
 		"Start becomes", "End becomes", "Location was", "Location becomes", "Description was", "Description becomes",
-		"Links lead to", "Newly invited", "No longer invited", "Stay invited", "Told"},
+		"Links lead to", "Newly invited", "No longer invited", "Stay invited", "Notified"},
 	Texts: map[string]string{"summary": "Title becomes", "location": "Location becomes",
 		"description": "Description becomes"},
 	Reached: func(args map[string]any) (all []tool.Target) {
@@ -65,7 +65,7 @@ var updating = toolstest.Suite{
 			"Title was: Lunch", "Title becomes: x", "Start was: Tuesday, 5 January 2027",
 			"Start becomes: Wednesday, 6 January",
 			"End becomes: Wednesday, 6 January 2027, 11:00", "No longer invited: b@example.com",
-			"Stay invited: a@example.com", "Told: Google mails the change to everyone invited"}},
+			"Stay invited: a@example.com", "Notified: Google e-mails the change to everyone invited"}},
 		"a removed text": {
 			Change: map[string]any{"location": "", "before": shown(map[string]any{"location": "Room 1"})},
 			Want:   []string{"Location was: Room 1", "Location becomes: (none)"}},

@@ -97,9 +97,9 @@ func (v *view) told(a UpdateArgs, is Args) {
 	if len(is.Attendees)+len(a.Remove) == 0 && a.SendUpdates == "all" {
 		return
 	}
-	v.AddField("Told", map[string]string{
-		"all":          "Google mails the change to everyone invited, and to those no longer invited",
-		"externalOnly": "Google mails the change to those who do not use Google Calendar",
+	v.AddField("Notified", map[string]string{
+		"all":          "Google e-mails the change to everyone invited, and to those no longer invited",
+		"externalOnly": "Google e-mails the change to those who do not use Google Calendar",
 		"none":         "No one gets an e-mail; the calendars of those invited show the change",
 	}[a.SendUpdates])
 }

@@ -67,7 +67,7 @@ func (r *runner) downloadTool() *tool.Tool {
 		},
 		Rule:    r.downloadRule,
 		Preview: previewDownload,
-		Summary: func(DownloadArgs) string { return "Took a file from a host." },
+		Summary: func(DownloadArgs) string { return "Downloaded a file from a host." },
 		Heading: func(a DownloadArgs) string { return "File: " + path.Base(a.Path) },
 		Step:    downloadStep,
 		Place:   r.place,
@@ -127,7 +127,7 @@ func (r *runner) downloadRule(ctx context.Context, c tool.Call, a DownloadArgs) 
 }
 
 func previewDownload(a DownloadArgs) tool.Preview {
-	p := tool.Preview{Title: "Take a file from a host"}
+	p := tool.Preview{Title: "Download a file from a host"}
 	p.AddLine("Path", a.Path)
 	if a.Base != nil {
 		p.AddLine("Which is", a.Base.Real)

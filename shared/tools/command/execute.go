@@ -239,7 +239,7 @@ func endedEarly(a Args, res supervisor.Result) error {
 				"asked, is in the result.")
 	case res.Hangup:
 		return fault.New(fault.Tool, CodeHangup,
-			"The command ended with the connection to its host, which keeps no terminal without one.")
+			"The command ended with the connection to its host: the host cannot keep a terminal without a connection.")
 	case res.Stopped:
 		return errStopped()
 	}
@@ -365,7 +365,7 @@ func (r *runner) interrupt(ctx context.Context, c tool.Call, _ Args) error {
 
 // The reasons for an unknown outcome, for the user.
 const (
-	lost = "The command was begun on the host, and no process of it still runs, but it left no exit code. Please " +
+	lost = "The command was started on the host, and no process of it still runs, but it left no exit code. Please " +
 		"look at what it did."
 	restarted = "The host was restarted, or its user's home was emptied, after the command was sent. Please look " +
 		"whether it was run."

@@ -203,7 +203,7 @@ const maxPart = 80
 func preview(a Args) tool.Preview {
 	p := tool.Preview{Title: "Run a command"}
 	p.AddText("Command", a.Command)
-	p.AddField("Ended after", fmt.Sprintf("%d seconds at the latest", int(a.limit().Seconds())))
+	p.AddField("Ended after", fmt.Sprintf("at most %d seconds", int(a.limit().Seconds())))
 	p.AddText("The assistant says", a.Reasoning)
 	return p
 }

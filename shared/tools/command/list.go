@@ -150,9 +150,9 @@ func listPreview(l List) tool.Preview {
 	}
 	if len(slices.Compact(slices.Clone(limits))) == 1 {
 		limits = append(limits[:1:1], "each")
-		p.AddField("Ended after", fmt.Sprintf("%s seconds %s at the latest", limits[0], limits[1]))
+		p.AddField("Ended after", fmt.Sprintf("at most %s seconds %s", limits[0], limits[1]))
 	} else {
-		p.AddField("Ended after", strings.Join(limits, ", ")+" seconds at the latest, in their order")
+		p.AddField("Ended after", "at most "+strings.Join(limits, ", ")+" seconds, in this order")
 	}
 	p.AddField("Stops", "At the first command with an exit code other than 0; the rest is then not run")
 	p.AddText("The assistant says", l.Reasoning)

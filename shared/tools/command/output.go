@@ -57,7 +57,7 @@ func (p *printed) close() {
 	})
 }
 
-// keep is the end of the filter; it collects what is kept.
+// keep is the end of the filter. It collects the kept output.
 type keep printed
 
 func (k *keep) Write(b []byte) (int, error) {

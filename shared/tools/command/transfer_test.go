@@ -30,7 +30,7 @@ func TestUploadSuite(t *testing.T) {
 			"The assistant says"},
 		Texts: map[string]string{"file": "File", "reasoning": "The assistant says"},
 		Previews: map[string]toolstest.Shown{
-			"as it is":    {Want: []string{"Put a file on a host", "File: a.conf", "Path: /etc/a.conf"}},
+			"as it is":    {Want: []string{"Upload a file to a host", "File: a.conf", "Path: /etc/a.conf"}},
 			"overwriting": {Change: map[string]any{"overwrite": true}, Want: []string{"Overwrite: Only the file"}},
 		},
 		Refused: wrongPaths(map[string]toolstest.Refused{
@@ -48,7 +48,7 @@ func TestDownloadSuite(t *testing.T) {
 		Labels: []string{"Path", "Which is", "Size", "SHA-256", "The assistant says"},
 		Texts:  map[string]string{"reasoning": "The assistant says"},
 		Previews: map[string]toolstest.Shown{
-			"as it is": {Want: []string{"Take a file from a host", "Path: /var/log/a"}},
+			"as it is": {Want: []string{"Download a file from a host", "Path: /var/log/a"}},
 		},
 		Refused: wrongPaths(map[string]toolstest.Refused{}),
 	}.Run(t)

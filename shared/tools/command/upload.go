@@ -66,7 +66,7 @@ func (r *runner) uploadTool() *tool.Tool {
 		Revise:    reviseUpload,
 		Rule:      r.uploadRule,
 		Preview:   previewUpload,
-		Summary:   func(a UploadArgs) string { return "Put a file on a host." },
+		Summary:   func(a UploadArgs) string { return "Uploaded a file to a host." },
 		Heading:   func(a UploadArgs) string { return "File: " + a.File },
 		Step:      uploadStep,
 		Place:     r.place,
@@ -142,7 +142,7 @@ func (r *runner) uploadRule(ctx context.Context, c tool.Call, a UploadArgs) (too
 }
 
 func previewUpload(a UploadArgs) tool.Preview {
-	p := tool.Preview{Title: "Put a file on a host"}
+	p := tool.Preview{Title: "Upload a file to a host"}
 	p.AddLine("File", a.File)
 	if a.Base != nil {
 		p.AddField("Type", a.Base.File.Type)

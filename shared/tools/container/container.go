@@ -94,6 +94,6 @@ type Streams struct{ Stdout, Stderr io.Writer }
 
 // Answers of an engine that are not failures.
 var (
-	ErrMissing = errors.New("container: not found, or another owner's")
+	ErrMissing = errors.New("container: not found, or owned by another user")
 	ErrTaken   = errors.New("container: the name is taken")
 )

@@ -43,7 +43,7 @@ func (t *tools) shell() *tool.Tool {
 		Preview: func(a ShellArgs) tool.Preview {
 			p := tool.Preview{Title: "Run a command in the task's container"}
 			p.AddText("Command", a.Command)
-			p.AddField("Ended after", fmt.Sprintf("%d seconds at the latest", int(limit(a.TimeoutSeconds).Seconds())))
+			p.AddField("Ended after", fmt.Sprintf("at most %d seconds", int(limit(a.TimeoutSeconds).Seconds())))
 			t.warn(&p)
 			return p
 		},

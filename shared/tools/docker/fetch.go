@@ -102,7 +102,7 @@ func (t *tools) normalizeFetch(a FetchArgs) (FetchArgs, error) {
 		return a, forbidden("image", "Containers are made of these images alone: %s.", strings.Join(t.Images, ", "))
 	}
 	if strings.Trim(a.Repo, ".") == "" {
-		return a, fault.Invalid("repo", "this is not the name of a repository")
+		return a, fault.Invalid("repo", "not a repository name")
 	}
 	_, err := installerOf(a.Path)
 	return a, err

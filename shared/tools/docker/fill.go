@@ -23,7 +23,7 @@ const ready = `[ -x ` + outletProgram + ` ] || exit 10
 [ ! -e ` + fetchMark + ` ] || exit 12
 mkdir -p ` + source + ` ` + out
 
-// install runs the command $1, and replaces the content of the volume by what it has installed.
+// install runs the command $1, and replaces the content of the volume with the installed files.
 const install = `cd ` + source + ` && ` + outletProgram + ` /bin/sh -c "$1" && cd ` + deps + ` && rm -rf ./* &&
 cp -R ` + out + `/. ` + deps + `/ && : >` + fetchMark
 
@@ -44,7 +44,8 @@ func (t *tools) fill(ctx context.Context, e Engine, id string, files []container
 	case exit == 12:
 		return Fetched{Output: "They had been fetched before."}, nil
 	case exit != 0:
-		return Fetched{}, fault.New(fault.Tool, CodeExit, "The image has no shell, or no room. Nothing was fetched.")
+		return Fetched{}, fault.New(fault.Tool, CodeExit, "The image has no shell, or no space is left. "+
+			"Nothing was fetched.")
 	}
 	last := len(files) - 1
 	archive, err := container.Snapshot{Entries: files[:last]}.Archive(files[last])

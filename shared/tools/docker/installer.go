@@ -20,7 +20,7 @@ type installer struct {
 }
 
 // The directories of a container that installs: the lock file is in one, and the dependencies are installed in the
-// other. Both are in memory, so the dependencies are limited by it.
+// other. Both are in memory, which limits the size of the dependencies.
 const (
 	source = container.Work + "/source"
 	out    = container.Work + "/out"

@@ -55,7 +55,7 @@ func (s *slow) Feed(ctx context.Context, id string, command []string, in []byte)
 	return s.Engine.Feed(ctx, id, command, in)
 }
 
-// prepared returns a call that is about to be carried out.
+// prepared returns a call that is about to be executed.
 func (r *real) prepared(t *testing.T, name string, args map[string]any) (tool.Call, error) {
 	t.Helper()
 	raw, err := json.Marshal(args)
@@ -205,7 +205,7 @@ func TestPodmanExitCodeOfTimeout(t *testing.T) {
 	}
 }
 
-// TestPodmanScriptInterrupted interrupts one that runs, and one that was never begun.
+// TestPodmanScriptInterrupted interrupts one that runs, and one that was never started.
 func TestPodmanScriptInterrupted(t *testing.T) {
 	for name, begin := range map[string]bool{"running": true, "not begun": false} {
 		t.Run(name, func(t *testing.T) {

@@ -76,7 +76,7 @@ type FileText struct {
 	Line      int     `json:"line,omitempty"`      // number of the content's first line
 	Lines     int     `json:"lines,omitempty"`     // of the whole file
 	Size      int     `json:"size"`                // bytes of the whole file
-	Truncated bool    `json:"truncated,omitempty"` // there is more behind the content
+	Truncated bool    `json:"truncated,omitempty"` // there is more after the content
 	Redacted  bool    `json:"redacted,omitempty"`  // a secret was taken out of the content
 	SHA256    string  `json:"sha256,omitempty"`    // of the whole file; a commit of the file names it
 

@@ -47,10 +47,10 @@ type script struct {
 	limit time.Duration
 }
 
-// around runs the script $2 in a container, and stops it after $1 seconds together with everything else that runs
-// there except the container's own command: kill -1 reaches every process of the user except the one that calls it. A
+// around runs the script $2 in a container, and stops it after $1 seconds together with everything else that runs there
+// except the container's own command: kill -1 reaches every process of the user except the one that calls it. A
 // background process therefore cannot make a script outlive its limit. If a script itself exits with the code of the
-// limit, the wrapper replaces the code by exitInstead and prints that: after the reader has died, the code is the
+// limit, the wrapper replaces the code with exitInstead and prints that: after the reader has died, the code is the
 // only evidence.
 const around = `trap 'kill -9 -1; exit ` + exitAtLimit + `' ALRM
 (trap 'kill $s; exit' TERM; sleep "$1" & s=$!; wait $s; kill -ALRM $$) </dev/null >/dev/null 2>&1 &
@@ -267,7 +267,7 @@ func (t *tools) gone(ctx context.Context, e Engine, c tool.Call) (tool.Verdict, 
 		return "", Result{}, "", fault.As(err)
 	}
 	return tool.Unknown, Result{}, "The container engine has forgotten it, as it does some minutes after the end. " +
-		"Please look into the container at what it did.", nil
+		"Please check in the container what it did.", nil
 }
 
 // interrupt stops everything in the container, and prevents further starts there.
@@ -307,7 +307,7 @@ func (t *tools) script() *tool.Tool {
 			p := tool.Preview{Title: "Run a script in a container"}
 			p.AddText("Script", a.Script)
 			p.AddLine("Container", a.ContainerID)
-			p.AddField("Ended after", fmt.Sprintf("%d seconds at the latest", int(limit(a.TimeoutSeconds).Seconds())))
+			p.AddField("Ended after", fmt.Sprintf("at most %d seconds", int(limit(a.TimeoutSeconds).Seconds())))
 			t.warn(&p)
 			return p
 		},

@@ -138,7 +138,7 @@ func moment(field, s string) (string, error) {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return s, fault.Invalid(field, "not a time in the form that was read")
+		return s, fault.Invalid(field, "not a time in GitHub's form")
 	}
 	return t.UTC().Format(time.RFC3339), nil
 }

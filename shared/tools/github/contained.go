@@ -53,7 +53,7 @@ func normalSource(f FileChange, at func(name string) string, container string) (
 	case container == "":
 		return f, fault.Invalid("containerId", "the container of the files with a sum is required")
 	case f.Content != "" || f.Delete:
-		return f, fault.Invalid(at("sha256"), "a file needs one of a sum in the container, content, or deletion")
+		return f, fault.Invalid(at("sha256"), "set exactly one: the sum in the container, content, or delete")
 	case len(f.Source) > maxSource || strings.ContainsFunc(f.Source, unicode.IsControl):
 		return f, fault.Invalid(at("source"), "not the path of a file in a container")
 	case f.Source == "":
@@ -71,7 +71,7 @@ func checkContainer(in NewCommit) error {
 	if in.ContainerID == "" || slices.ContainsFunc(in.Files, func(f FileChange) bool { return f.SHA256 != "" }) {
 		return nil
 	}
-	return fault.Invalid("containerId", "no file comes from it: state the sum of each file that does")
+	return fault.Invalid("containerId", "no file comes from this container: set the sum of each file that does")
 }
 
 // fill returns the files, with contents for those that are in a container. Contents whose sums differ from those on the

@@ -128,7 +128,7 @@ type File struct {
 	From      int    `json:"from,omitempty"`      // byte of the file at which the content begins
 	Offset    int    `json:"offset,omitempty"`    // From, in results of earlier releases
 	Content   string `json:"content"`             // UTF-8
-	Truncated bool   `json:"truncated,omitempty"` // whether there is more behind the content
+	Truncated bool   `json:"truncated,omitempty"` // whether there is more after the content
 	Binary    bool   `json:"binary,omitempty"`    // it is not a text, and its content is left out
 
 	NextOffset     int `json:"nextOffset,omitempty"`     // where the rest begins, if truncated

@@ -80,7 +80,7 @@ func normalEdits(f FileChange, at func(name string) string) (size int, err error
 	case len(f.Edits) == 0:
 		return 0, nil
 	case f.Content != "" || f.Delete || f.SHA256 != "" || f.Source != "":
-		return 0, fault.Invalid(at("edits"), "a file needs one of edits, content, a sum in a container, or deletion")
+		return 0, fault.Invalid(at("edits"), "set exactly one: edits, content, the sum in the container, or delete")
 	case f.SHA == "":
 		return 0, fault.Invalid(at("sha"), "the sha that "+ReadFile+" returned is required")
 	}

@@ -41,11 +41,11 @@ func (f Files) Find(ctx context.Context, c tool.Call, name string) (facts attach
 	return file.Facts, ref.String(), nil
 }
 
-// Read returns the bytes of the user's file that is stored there. The error says that nothing has happened.
+// Read returns the stored bytes of the user's file. Its errors state that nothing was done.
 func (f Files) Read(ctx context.Context, uid, stored, sha256 string) ([]byte, error) {
 	ref, ok := attachment.ParseRef(stored)
 	if !ok {
-		return nil, fault.New(fault.Policy, fault.CodeIntegrity, "The file has no known place. Nothing was done.")
+		return nil, fault.New(fault.Policy, fault.CodeIntegrity, "The file's location is unknown. Nothing was done.")
 	}
 	file, err := attachment.Read(ctx, f.Store, uid, ref)
 	if err == nil {

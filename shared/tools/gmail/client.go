@@ -23,7 +23,7 @@ const (
 	draftUnits  = 1 + 10       // the state of the mailbox before
 	searchUnits = 5 + MaxFound*5
 	readUnits   = 10 + MaxRead*5
-	modifyUnits = 1 + MaxModified*(5+5) // each mail is looked at before
+	modifyUnits = 1 + MaxModified*(5+5) // each e-mail is looked at before
 
 	// LeastUnits is the least of them.
 	LeastUnits = draftUnits
@@ -46,12 +46,12 @@ func (c client) service(ctx context.Context, call tool.Call) (*gmailapi.Service,
 	}
 	svc, err := gmailapi.NewService(ctx, opts...)
 	if err != nil {
-		return nil, fault.New(fault.Tool, fault.CodeInternal, "Gmail's client could not be made.").Because(err)
+		return nil, fault.New(fault.Tool, fault.CodeInternal, "The Gmail client could not be created.").Because(err)
 	}
 	return svc, nil
 }
 
-// serviceFor is service for requests with the mail of the call: Gmail's answers are larger if the mail has files.
+// serviceFor is service for requests with the e-mail of the call: Gmail's answers are larger if the e-mail has files.
 func (c client) serviceFor(ctx context.Context, call tool.Call, a Args) (*gmailapi.Service, error) {
 	if len(a.Attachments) > 0 {
 		c = c.large()

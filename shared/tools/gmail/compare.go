@@ -55,8 +55,8 @@ func same(approved, stored []byte) bool {
 	return maps.EqualFunc(a.Headers, s.Headers, slices.Equal) && slices.Equal(a.Parts, s.Parts)
 }
 
-// sameFrom is same for a message of the account. If the account's address is not known, and the approved message names
-// no sender therefore, the From that Gmail adds is no difference.
+// sameFrom is like same, for a message of the account. If the account's address is unknown, the approved message names
+// no sender, and the From that Gmail adds is not a difference.
 func sameFrom(account string, approved, stored []byte) bool {
 	if account != "" {
 		return same(approved, stored)

@@ -118,7 +118,7 @@ func retriable(f provider.Failure, call, what string) error {
 }
 
 // sendDraft sends the approved message as the draft. A draft that its owner has edited is not sent. If the owner edits
-// it after that check, the approved message is sent all the same, because drafts.send takes the message as its argument
+// it after that check, the approved message is sent nevertheless, because drafts.send takes the message as its argument
 // (guide "Create and send draft emails": "Sending drafts ... with an updated message").
 func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, error) {
 	release, err := hold(ctx, a.enclosedSize())
@@ -139,7 +139,7 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 		f := google.Read(err)
 		if f.Proof == provider.Missing {
 			return Sent{}, tool.Ambiguous(
-				f.Fault("gmail.drafts.get", "The draft of this mail is gone: it may have been sent or deleted."))
+				f.Fault("gmail.drafts.get", "The draft of this e-mail is gone: it may have been sent or deleted."))
 		}
 		return Sent{}, retriable(f, "gmail.drafts.get", "Gmail could not be asked for the draft. Nothing was sent.")
 	}
@@ -161,14 +161,14 @@ func (s *sender) sendDraft(ctx context.Context, c tool.Call, a Args) (Sent, erro
 func (s *sender) approved(ctx context.Context, c tool.Call, a Args) (h handle, raw []byte, err error) {
 	if err := json.Unmarshal([]byte(c.Handle), &h); err != nil || h.Draft == "" {
 		return h, nil, fault.New(fault.Policy, fault.CodeIntegrity,
-			"No draft was recorded for this mail. Nothing was sent.")
+			"No draft was recorded for this e-mail. Nothing was sent.")
 	}
 	if raw, err = s.message(ctx, c, a); err != nil {
 		return h, nil, err
 	}
 	if digest(raw) != h.SHA256 {
 		return h, nil, fault.New(fault.Policy, fault.CodeIntegrity,
-			"The recorded mail differs from the draft. Nothing was sent.")
+			"The recorded e-mail differs from the draft. Nothing was sent.")
 	}
 	return h, raw, nil
 }

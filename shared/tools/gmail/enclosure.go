@@ -19,21 +19,21 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/gmail/mailtext"
 )
 
-// The limits of the files of one mail. In base64, MaxEnclosed has 28 MB; Gmail takes messages of 35 MB.
+// The limits of the files of one e-mail. In base64, MaxEnclosed has 28 MB; Gmail takes messages of 35 MB.
 const (
 	MaxEnclosures = 16
 	MaxEnclosed   = 20 << 20 // bytes of all files
 
 	maxFileName = 200      // bytes
-	maxWithFile = 64 << 20 // bytes of Gmail's answers about a mail with files
+	maxWithFile = 64 << 20 // bytes of Gmail's answers about an e-mail with files
 )
 
-// enclosing limits the bytes of files in mails that an instance handles at once. During a request they are in memory
-// as files, as parts of the mail, and in Gmail's answer.
+// enclosing limits the bytes of files in e-mails that an instance handles at once. During a request they are in memory
+// as files, as parts of the e-mail, and in Gmail's answer.
 var enclosing = semaphore.NewWeighted(MaxEnclosed)
 
-// Enclosure is a file that leaves with a mail: one that the user attached in the conversation, or one of a mail in the
-// mailbox.
+// Enclosure is a file that leaves with an e-mail: one that the user attached in the conversation, or one of an e-mail
+// in the mailbox.
 type Enclosure struct {
 	File      string    `json:"file,omitempty" jsonschema:"The name of a file that the user attached in this conversation."`
 	MessageID string    `json:"messageId,omitempty" jsonschema:"For a file of a mail instead: Gmail's id of that mail."`
@@ -42,14 +42,14 @@ type Enclosure struct {
 }
 
 // Enclosed is a file as the server has read it. Neither the model nor the user writes it, and the bytes are compared
-// with the SHA-256 before the mail leaves.
+// with the SHA-256 before the e-mail leaves.
 type Enclosed struct {
 	Name   string `json:"name"` // that the recipients see
 	Type   string `json:"type"`
 	Size   int    `json:"size"` // bytes
 	SHA256 string `json:"sha256"`
 	Stored string `json:"stored,omitempty"` // where a file of the conversation is stored, as a URI
-	From   string `json:"from,omitempty"`   // the sender of the mail that has the file
+	From   string `json:"from,omitempty"`   // the sender of the e-mail that has the file
 	Risk   string `json:"risk,omitempty"`   // why its recipients may be harmed
 }
 
@@ -59,12 +59,12 @@ func (e Enclosure) source() Enclosure {
 	return e
 }
 
-// target returns the file as a target of the mail.
+// target returns the file as a target of the e-mail.
 func (e Enclosure) target() tool.Target {
 	return tool.Target{Kind: targetFile, Value: cmp.Or(e.File, e.MessageID+"/"+e.Part)}
 }
 
-// partID matches the ID of a part. A mail that is nothing but a file is one part without an ID.
+// partID matches the ID of a part. An e-mail that is nothing but a file is one part without an ID.
 var partID = lazyregexp.New(`^$|^[0-9]{1,4}(\.[0-9]{1,4}){0,20}$`)
 
 func normalizeEnclosures(all []Enclosure) error {
@@ -78,13 +78,13 @@ func normalizeEnclosures(all []Enclosure) error {
 		case (e.File == "") == (e.MessageID == ""):
 			return fault.Invalid(at+"file", "either file, or messageId and part, is required")
 		case e.File != "" && e.Part != "":
-			return fault.Invalid(at+"part", "a part belongs to a messageId")
+			return fault.Invalid(at+"part", "part requires messageId")
 		case e.MessageID != "" && !threadID.MatchString(e.MessageID):
 			return fault.Invalid(at+"messageId", "not a Gmail ID")
 		case e.MessageID != "" && !partID.MatchString(e.Part):
-			return fault.Invalid(at+"part", "not a part as gmail_read lists it")
+			return fault.Invalid(at+"part", "not a part that gmail_read lists")
 		case slices.ContainsFunc(all[:i], func(o Enclosure) bool { return o.source() == e.source() }):
-			return fault.Invalid(at+"file", "the same file twice")
+			return fault.Invalid(at+"file", "duplicate file")
 		}
 		if e.Is != nil {
 			size += e.Is.Size
@@ -106,7 +106,7 @@ func withoutFacts(a Args) Args {
 }
 
 // keepEnclosed returns the edited list with the facts that the card showed. A file that the card has not shown has
-// none, and the mail is then not sent.
+// none, and the e-mail is then not sent.
 func keepEnclosed(before, edited []Enclosure) []Enclosure {
 	edited = slices.Clone(edited)
 	for i, e := range edited {
@@ -196,14 +196,14 @@ func (s *sender) enclosed(ctx context.Context, c tool.Call, e Enclosure, mails f
 		Risk: riskOf(name, data)}, err
 }
 
-// fetched are mails by their ID: several files may be of one mail.
+// fetched are e-mails by their ID: several files may be of one e-mail.
 type fetched map[string]*gmailapi.Message
 
-// inMail returns a file of a mail: the mail, the part, and the bytes.
+// inMail returns a file of an e-mail: the e-mail, the part, and the bytes.
 func (s *sender) inMail(ctx context.Context, c tool.Call, e Enclosure, mails fetched) (m *gmailapi.Message,
 	p *gmailapi.MessagePart, data []byte, err error) {
 	if s.origins == nil {
-		return nil, nil, nil, fault.Invalid("attachments", "mails cannot be read here")
+		return nil, nil, nil, fault.Invalid("attachments", "e-mails cannot be read here")
 	}
 	svc, err := s.large().service(ctx, c)
 	if err != nil {
@@ -221,7 +221,7 @@ func (s *sender) inMail(ctx context.Context, c tool.Call, e Enclosure, mails fet
 	return m, p, data, err
 }
 
-// content returns a part of a mail that is a file, and its bytes.
+// content returns a part of an e-mail that is a file, and its bytes.
 func content(ctx context.Context, svc *gmailapi.Service, m *gmailapi.Message, part string) (*gmailapi.MessagePart,
 	[]byte, error) {
 	p := partOf(m.Payload, part, maxParts)
@@ -260,7 +260,8 @@ func partOf(p *gmailapi.MessagePart, id string, most int) *gmailapi.MessagePart 
 	return nil
 }
 
-// contents returns the bytes of the files of an approved mail, or an error if they are not those that the card showed.
+// contents returns the bytes of the files of an approved e-mail, or an error if they are not those that the card
+// showed.
 func (s *sender) contents(ctx context.Context, c tool.Call, all []Enclosure) (files [][]byte, err error) {
 	mails := fetched{}
 	for _, e := range all {
@@ -285,11 +286,11 @@ func (s *sender) contents(ctx context.Context, c tool.Call, all []Enclosure) (fi
 }
 
 func changedFile() error {
-	return fault.New(fault.Policy, fault.CodeStaleView, "A file of this mail is not as the approval showed it. "+
+	return fault.New(fault.Policy, fault.CodeStaleView, "A file of this e-mail is not as the approval showed it. "+
 		"Nothing was sent. Please ask for it again.")
 }
 
-// hold waits until the instance has room for so many bytes of files. The caller releases them.
+// hold waits until the instance has room for the given number of bytes of files. The caller releases them.
 func hold(ctx context.Context, size int) (release func(), err error) {
 	if size = min(size, MaxEnclosed); size == 0 {
 		return func() {}, nil
@@ -326,7 +327,7 @@ func fileName(name string) string {
 var plainType = lazyregexp.New(`^[a-z0-9]+/[a-z0-9][a-z0-9.+-]{0,80}$`)
 
 // typeName returns the type of a file, without parameters. For an invalid type, and for one that mail programs would
-// show as a part of the mail, it returns the type of any file.
+// show as a part of the e-mail, it returns the type of any file.
 func typeName(kind string) string {
 	top, _, _ := strings.Cut(kind, "/")
 	if !plainType.MatchString(kind) || top == "multipart" || top == "message" {
@@ -335,18 +336,18 @@ func typeName(kind string) string {
 	return kind
 }
 
-// addEnclosures shows the files that leave with the mail.
+// addEnclosures shows the files that leave with the e-mail.
 func addEnclosures(p *tool.Preview, a Args) {
 	for i, e := range a.Attachments {
 		label := fmt.Sprintf("File %d", i+1)
 		if e.Is == nil {
 			p.AddLine(label, cmp.Or(e.File, "part "+e.Part+" of the mail "+e.MessageID))
-			p.Warn("%s was not read, so this mail will not be sent. Ask for a mail with that file.", label)
+			p.Warn("%s was not read, so this e-mail will not be sent. Ask for an e-mail with that file.", label)
 			continue
 		}
 		value := fmt.Sprintf("%s\n%s, %s\nSHA-256 %s", e.Is.Name, e.Is.Type, bytesOf(e.Is.Size), e.Is.SHA256)
 		if e.MessageID != "" {
-			value += "\nfrom a mail of " + e.Is.From
+			value += "\nfrom an e-mail of " + e.Is.From
 		}
 		p.AddText(label, value)
 		if e.Is.Risk != "" {

@@ -21,10 +21,10 @@ import (
 // modifier executes calls of gmail_modify.
 type modifier struct{ client }
 
-// filedFields are the parts of a mail that are used.
+// filedFields are the parts of an e-mail that are used.
 const filedFields googleapi.Field = "id,internalDate,labelIds,payload(headers)"
 
-// complete reads the labels and the mails.
+// complete reads the labels and the e-mails.
 func (m *modifier) complete(ctx context.Context, c tool.Call, a ModifyArgs) (ModifyArgs, error) {
 	svc, err := m.service(ctx, c)
 	if err != nil {
@@ -36,7 +36,7 @@ func (m *modifier) complete(ctx context.Context, c tool.Call, a ModifyArgs) (Mod
 	return a, err
 }
 
-// look returns the change as Gmail has it now. ids are the mails; if they are empty, those of the conversation.
+// look returns the change as Gmail has it now. ids are the e-mails; if they are empty, those of the conversation.
 func (m *modifier) look(ctx context.Context, svc *gmailapi.Service, c tool.Call, a ModifyArgs, ids []string) (*Filing,
 	error) {
 	f := &Filing{Account: Account{c.Place.ID, c.Place.Name}}
@@ -93,7 +93,7 @@ func labelsIn(all []*gmailapi.Label, field string, names []string) (out []Label,
 	return out, nil
 }
 
-// mailsOf returns the IDs of all mails of a conversation.
+// mailsOf returns the IDs of all e-mails of a conversation.
 func mailsOf(ctx context.Context, svc *gmailapi.Service, thread string) (ids []string, err error) {
 	t, err := svc.Users.Threads.Get("me", thread).Format("minimal").Fields("messages(id,labelIds)").Context(ctx).Do()
 	if err != nil {
@@ -108,13 +108,13 @@ func mailsOf(ctx context.Context, svc *gmailapi.Service, thread string) (ids []s
 	case len(ids) == 0:
 		return nil, unopened(&googleapi.Error{Code: 404}, "gmail.threads.get")
 	case len(ids) > MaxModified:
-		return nil, fault.Invalid("threadId", "%d mails; the limit is %d. Name some of them in messageIds", len(ids),
+		return nil, fault.Invalid("threadId", "%d e-mails; the limit is %d. Name some of them in messageIds", len(ids),
 			MaxModified)
 	}
 	return ids, nil
 }
 
-// read returns a mail of the change.
+// read returns an e-mail of the change.
 func (f *Filing) read(ctx context.Context, svc *gmailapi.Service, id string) (Filed, error) {
 	m, err := svc.Users.Messages.Get("me", id).Format("metadata").MetadataHeaders("From", "Subject").
 		Fields(filedFields).Context(ctx).Do()
@@ -133,7 +133,7 @@ func (f *Filing) read(ctx context.Context, svc *gmailapi.Service, id string) (Fi
 	return out, nil
 }
 
-// changing returns those of a mail's labels that the change adds or removes.
+// changing returns those of an e-mail's labels that the change adds or removes.
 func (f *Filing) changing(labels []string) (some []string) {
 	for _, l := range slices.Concat(f.Add, f.Remove) {
 		if slices.Contains(labels, l.ID) {
@@ -143,15 +143,15 @@ func (f *Filing) changing(labels []string) (some []string) {
 	return some
 }
 
-// done reports whether a mail with these labels needs no change.
+// done reports whether an e-mail with these labels needs no change.
 func (f *Filing) done(labels []string) bool {
 	has := func(l Label) bool { return slices.Contains(labels, l.ID) }
 	lacks := func(l Label) bool { return !has(l) }
 	return !slices.ContainsFunc(f.Add, lacks) && !slices.ContainsFunc(f.Remove, has)
 }
 
-// modify changes the mails one after the other. A mail that already has the new labels is not changed again, so the
-// call can be repeated.
+// modify changes the e-mails one after the other. An e-mail that already has the new labels is not changed again, so
+// the call can be repeated.
 func (m *modifier) modify(ctx context.Context, c tool.Call, a ModifyArgs) (Modified, error) {
 	svc, err := m.service(ctx, c)
 	if err != nil {
@@ -170,7 +170,7 @@ func (m *modifier) modify(ctx context.Context, c tool.Call, a ModifyArgs) (Modif
 	if what := a.Filing.differs(now); what != "" {
 		if n := a.Filing.doneSince(now); n > 0 {
 			return Modified{}, tool.Ran(Modified{n}, fault.New(fault.Policy, fault.CodeStaleView,
-				"%s. %d of %d mails have the labels; the others were not changed.", what, n, len(now.Mails)))
+				"%s. %d of %d e-mails have the labels; the others were not changed.", what, n, len(now.Mails)))
 		}
 		a.Filing = now
 		return Modified{}, tool.AskAnew(a, fault.New(fault.Policy, fault.CodeStaleView,
@@ -193,7 +193,7 @@ func (m *modifier) modify(ctx context.Context, c tool.Call, a ModifyArgs) (Modif
 	return Modified{len(now.Mails)}, nil
 }
 
-// ids returns the IDs of the mails.
+// ids returns the IDs of the e-mails.
 func (f *Filing) ids() (all []string) {
 	for _, m := range f.Mails {
 		all = append(all, m.ID)
@@ -208,28 +208,28 @@ func idsOf(labels []Label) (ids []string) {
 	return ids
 }
 
-// differs describes how the change differs from the one that its user saw. A mail that already has the new labels does
-// not differ: the call itself may have changed it before its process ended.
+// differs describes how the change differs from the one that its user saw. An e-mail that already has the new labels
+// does not differ: the call itself may have changed it before its process ended.
 func (f *Filing) differs(now *Filing) string {
 	switch {
 	case f == nil:
-		return "The mails of this change were not shown to you"
+		return "The e-mails of this change were not shown to you"
 	case !slices.Equal(f.Add, now.Add) || !slices.Equal(f.Remove, now.Remove):
 		return "A label has changed since you were shown it"
 	case !slices.Equal(f.ids(), now.ids()):
-		return "The mails have changed since you were shown them"
+		return "The e-mails have changed since you were shown them"
 	}
 	for i, m := range now.Mails {
 		was := f.Mails[i]
 		if m.From != was.From || m.Subject != was.Subject ||
 			!slices.Equal(m.Labels, was.Labels) && !now.done(m.Labels) {
-			return "A mail or its labels have changed since you were shown them"
+			return "An e-mail or its labels have changed since you were shown them"
 		}
 	}
 	return ""
 }
 
-// doneSince returns how many mails have got the new labels since the change was shown.
+// doneSince returns how many e-mails have got the new labels since the change was shown.
 func (f *Filing) doneSince(now *Filing) (n int) {
 	if f == nil || !slices.Equal(f.ids(), now.ids()) {
 		return 0
@@ -242,16 +242,17 @@ func (f *Filing) doneSince(now *Filing) (n int) {
 	return n
 }
 
-// notModified evaluates a failed change of one mail. changed is the number of mails before it, which have the labels.
+// notModified evaluates a failed change of one e-mail. changed is the number of e-mails before it, which have the
+// labels.
 func notModified(f provider.Failure, changed, all int) error {
 	const call = "gmail.messages.modify"
 	so := "Nothing was changed."
 	if changed > 0 {
-		so = fmt.Sprintf("%d of %d mails have the labels.", changed, all)
+		so = fmt.Sprintf("%d of %d e-mails have the labels.", changed, all)
 	}
 	switch f.Proof {
 	case provider.Refused, provider.Missing, provider.Conflict, provider.NoAccess:
-		err := error(f.Fault(call, "Gmail refused to change the labels of a mail. "+so))
+		err := error(f.Fault(call, "Gmail refused to change the labels of an e-mail. "+so))
 		if changed > 0 {
 			err = tool.Ran(Modified{changed}, err)
 		}
@@ -263,10 +264,10 @@ func notModified(f provider.Failure, changed, all int) error {
 		}
 		return tool.Transient(err)
 	}
-	return f.Unclear(call, "Gmail did not say whether the labels of a mail were changed.")
+	return f.Unclear(call, "Gmail did not say whether the labels of an e-mail were changed.")
 }
 
-// reconcile reads the labels back. The change is done if all mails have the new labels.
+// reconcile reads the labels back. The change is done if all e-mails have the new labels.
 func (m *modifier) reconcile(ctx context.Context, c tool.Call, a ModifyArgs) (tool.Verdict, Modified, string, error) {
 	if a.Filing == nil {
 		return tool.NotDone, Modified{}, "", nil // Execute asks first
@@ -298,9 +299,9 @@ func cannotLook(err error) (tool.Verdict, Modified, string, error) {
 	switch f.Proof {
 	case provider.NoAccess, provider.Refused:
 		return tool.Unknown, Modified{}, "We can no longer look at the Gmail account whose labels were to change. " +
-			"Please look at the mails.", nil
+			"Please check the e-mails.", nil
 	case provider.Missing:
-		return tool.Unknown, Modified{}, "A mail whose labels were to change is gone. Please look at the others.", nil
+		return tool.Unknown, Modified{}, "An e-mail whose labels should change is gone. Please look at the others.", nil
 	}
 	return "", Modified{}, "", tool.Transient(
 		f.Fault("gmail.messages.get", "Gmail could not be asked about the labels."))

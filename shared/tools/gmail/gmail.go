@@ -1,7 +1,7 @@
-// Package gmail provides the tools of the mailbox of the run's owner. gmail_search (search.go) finds mails and
+// Package gmail provides the tools of the mailbox of the run's owner. gmail_search (search.go) finds e-mails and
 // gmail_read (read.go) reads them; both return text from strangers. gmail_send sends one e-mail, after the owner has
 // approved it. gmail_draft (leave.go) takes the same arguments, leaves the e-mail among the drafts, and sends nothing.
-// gmail_modify (modify.go) changes the labels of mails.
+// gmail_modify (modify.go) changes the labels of e-mails.
 //
 // In draft mode, the approved message is saved as a draft, the draft's id is recorded, and the draft is sent. A draft
 // can be sent once, so whether it still exists settles most crashes (reliability §0, findings 1 to 3). In direct mode,
@@ -53,10 +53,10 @@ type Options struct {
 	// InferSent treats a draft that no longer exists as sent, if the mailbox cannot be searched for the message. The
 	// owner may also have deleted it, so the default is false: a person is asked.
 	InferSent bool
-	Reads     bool // whether mails can be read, so that they can be answered and forwarded
-	// Files are the files that users attached in their conversations. Nil: none can leave with a mail.
+	Reads     bool // whether e-mails can be read, so that they can be answered and forwarded
+	// Files are the files that users attached in their conversations. Nil: none can leave with an e-mail.
 	Files *given.Files
-	// Markdown converts HTML. If it is nil, as in a function that reads no mail, gmail_read returns HTML as it is.
+	// Markdown converts HTML. If it is nil, as in a function that reads no e-mail, gmail_read returns HTML as it is.
 	Markdown Converter
 }
 
@@ -80,13 +80,13 @@ type Args struct {
 	Origin  *Origin  `json:"origin,omitempty" jsonschema:"Leave it out. The server fills it in."`
 }
 
-// Reply names the mail that the new mail answers.
+// Reply names the e-mail that the new mail answers.
 type Reply struct {
 	MessageID string `json:"messageId" jsonschema:"Gmail's id of the mail, as gmail_search returns it."`
 	All       bool   `json:"all,omitempty" jsonschema:"Whether everyone who got the mail gets the answer too."`
 }
 
-// Forward names the mail that the new mail forwards.
+// Forward names the e-mail that the new mail forwards.
 type Forward struct {
 	MessageID          string `json:"messageId" jsonschema:"Gmail's id of the mail, as gmail_search returns it."`
 	WithoutAttachments bool   `json:"withoutAttachments,omitempty" jsonschema:"Whether to leave out the mail's attachments."`
@@ -164,7 +164,8 @@ func link(in tool.Place, s Sent) string {
 		url.PathEscape(s.MessageID)
 }
 
-// pinned returns a mail without its subject and its words, and without those of the mail that it answers or forwards.
+// pinned returns an e-mail without its subject and its words, and without those of the e-mail that it answers or
+// forwards.
 func pinned(a Args) any {
 	a.Subject, a.Body, a.HTMLBody, a.Signature = "", "", "", ""
 	if a.Origin != nil {
@@ -230,7 +231,7 @@ func refineEnclosures(s *jsonschema.Schema, o Options) {
 	}
 }
 
-// refineOrigin bounds the arguments that name and describe another mail. A reply has no recipients of its own.
+// refineOrigin bounds the arguments that name and describe another e-mail. A reply has no recipients of its own.
 func refineOrigin(s *jsonschema.Schema) {
 	s.Required = slices.DeleteFunc(s.Required, func(name string) bool { return name == "to" || name == "subject" })
 	s.Properties["from"].MaxLength = jsonschema.Ptr(254)
@@ -251,18 +252,19 @@ func revise(before, edited Args) Args {
 // recipients returns all addresses, including those of copies, without duplicates.
 func (a Args) recipients() []string { return slices.Concat(a.To, a.Cc, a.Bcc) }
 
-// targetMail is the kind of a target that is a mail of the account, by Gmail's ID. The new mail quotes or forwards it.
+// targetMail is the kind of a target that is an e-mail of the account, by Gmail's ID. The new mail quotes or forwards
+// it.
 const targetMail tool.TargetKind = "mail"
 
-// targetFile is the kind of a file that leaves with a mail.
+// targetFile is the kind of a file that leaves with an e-mail.
 const targetFile tool.TargetKind = "file"
 
-// targetSender is the kind of an address from which a mail leaves instead of the account's own.
+// targetSender is the kind of an address from which an e-mail leaves instead of the account's own.
 const targetSender tool.TargetKind = "sender"
 
 // targets returns the recipients. Another sender is a target too: the card of an always-allowed address showed the
-// account's own. If the text of another mail goes to people who did not send it, that mail is a target
-// too, so that no always-allowed address covers the call: the model may never have read the text. So is each file.
+// account's own. If the text of another e-mail goes to people who did not send it, that e-mail is a target too, so that
+// no always-allowed address covers the call: the model may never have read the text. So is each file.
 func targets(a Args) []tool.Target {
 	all := tool.Addresses(a.recipients())
 	if a.From != "" {
@@ -286,7 +288,7 @@ func summary(a Args) string {
 	return fmt.Sprintf("Sent “%s” to %s.", subject, strings.Join(a.recipients(), ", "))
 }
 
-// heading names one recipient of the mail, and the number of the others.
+// heading names one recipient of the e-mail, and the number of the others.
 func heading(a Args) string {
 	all := a.recipients()
 	switch len(all) {
@@ -302,6 +304,6 @@ func heading(a Args) string {
 type sender struct {
 	client
 	inferSent bool
-	files     *given.Files // nil if a mail has no files of the conversation
-	origins   *reader      // reads the mails that are answered or forwarded; nil if mails cannot be read
+	files     *given.Files // nil if an e-mail has no files of the conversation
+	origins   *reader      // reads the e-mails that are answered or forwarded; nil if e-mails cannot be read
 }

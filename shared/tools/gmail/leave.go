@@ -37,12 +37,12 @@ func NewDraft(accounts provider.Accounts, o Options) *tool.Tool {
 	d.Place = s.Place(d.Scopes)
 	d.Preview = func(a Args) tool.Preview {
 		p := preview(a)
-		p.Title = "Leave a draft of an e-mail to " + count(len(a.recipients()))
+		p.Title = "Save a draft of an e-mail to " + count(len(a.recipients()))
 		return p
 	}
 	d.Summary = func(a Args) string {
 		subject, _ := visible.Line(a.Subject)
-		return "Left a draft of “" + subject + "”."
+		return "Saved a draft of “" + subject + "”."
 	}
 	d.Heading = func(a Args) string { return "Draft: " + heading(a) }
 	d.Link = func(in tool.Place, _ Drafted) string {
@@ -97,7 +97,7 @@ func (s *sender) leave(ctx context.Context, c tool.Call, a Args) (Drafted, error
 		return Drafted{}, notLeft(google.Read(err))
 	case d == nil || d.Id == "":
 		return Drafted{}, tool.Ambiguous(fault.New(fault.Tool, "provider_failed",
-			"Gmail's answer could not be read. The draft may be there. Nothing was sent."))
+			"Gmail's answer could not be read. The draft may have been created. Nothing was sent."))
 	}
 	return drafted(d), nil
 }

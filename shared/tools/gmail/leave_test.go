@@ -21,7 +21,7 @@ func TestDraftSuite(t *testing.T) {
 	drafting := suite
 	drafting.Tool = gmail.NewDraft(nil, gmail.Options{})
 	drafting.Previews = map[string]toolstest.Shown{"nothing is sent": {Want: []string{
-		"Leave a draft of an e-mail to one person", "To: a@example.com", "Subject: s", "Message: b"}}}
+		"Save a draft of an e-mail to one person", "To: a@example.com", "Subject: s", "Message: b"}}}
 	drafting.Run(t)
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/gmail/mailtext"
 )
 
-// The limits of one mail.
+// The limits of one e-mail.
 const (
 	maxListed      = 50   // addresses of a header
 	maxReferences  = 20   // Message-IDs: the first and the newest
@@ -23,7 +23,7 @@ const (
 	maxParts       = 1000 // parts, at any depth
 )
 
-// Letter is a mail in the form that the model reads. Hidden characters in its texts are written out.
+// Letter is an e-mail in the form that the model reads. Hidden characters in its texts are written out.
 type Letter struct {
 	ID          string       `json:"id"`
 	ThreadID    string       `json:"threadId"`
@@ -44,14 +44,14 @@ type Letter struct {
 	Ours        bool         `json:"ours,omitempty"` // a call of gmail_send made it: a model wrote its words
 }
 
-// The values of Letter.Sender, by the check that Gmail made when it took the mail.
+// The values of Letter.Sender, by the check that Gmail made when it took the e-mail.
 const (
 	SenderProven  = "proven"     // DMARC passed: the domain in From has sent it
 	SenderFailed  = "not proven" // DMARC failed: somebody else may have sent it
-	SenderUnknown = "unknown"    // Gmail recorded no result, as for mails that the user sent
+	SenderUnknown = "unknown"    // Gmail recorded no result, as for e-mails that the user sent
 )
 
-// Attachment is a file in a mail. Its content is not read.
+// Attachment is a file in an e-mail. Its content is not read.
 type Attachment struct {
 	Part string `json:"part"` // Gmail's ID of the part
 	Name string `json:"name,omitempty"`
@@ -59,7 +59,7 @@ type Attachment struct {
 	Size int64  `json:"size"` // bytes
 }
 
-// words returns the texts of strangers in a mail.
+// words returns the texts of strangers in an e-mail.
 func (l Letter) words() string {
 	all := []string{l.From, l.Subject, l.List, l.Unsubscribe, l.Text}
 	for _, list := range [][]string{l.ReplyTo, l.To, l.Cc} {
@@ -71,7 +71,7 @@ func (l Letter) words() string {
 	return strings.Join(all, "\n")
 }
 
-// letter reads a mail that Gmail has taken apart.
+// letter reads an e-mail that Gmail has taken apart.
 func (r *reader) letter(ctx context.Context, m *gmailapi.Message, quotes bool) (Letter, error) {
 	h := headersOf(m.Payload)
 	l := Letter{ID: m.Id, ThreadID: line(m.ThreadId, maxLine), From: senderOf(h.get("From")),

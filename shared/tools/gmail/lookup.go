@@ -11,17 +11,17 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
-// The reasons for a verdict of unknown about a mail without a record.
+// The reasons for a verdict of unknown about an e-mail without a record.
 const (
-	unseenSent = "No sent mail carries the mark of this mail, which proves nothing if mails were deleted. Please " +
-		"look into your Sent folder."
-	mayNotRead = "We may not read your mailbox to see whether this mail was sent. Please look into your Sent folder."
+	unseenSent = "No sent e-mail carries the mark of this e-mail, which proves nothing if e-mails were deleted. " +
+		"Please check your Sent folder."
+	mayNotRead = "We may not read your mailbox to see whether this e-mail was sent. Please check your Sent folder."
 )
 
-// maxLookedAt is the number of sent mails that lookUp reads.
+// maxLookedAt is the number of sent e-mails that lookUp reads.
 const maxLookedAt = 200
 
-// lookUp searches the sent mails for the action's header, from the newest back to the time of the proposal.
+// lookUp searches the sent e-mails for the action's header, from the newest back to the time of the proposal.
 func (s *sender) lookUp(ctx context.Context, c tool.Call, a Args) (tool.Verdict, Sent, string, error) {
 	release, err := hold(ctx, a.enclosedSize())
 	if err != nil {

@@ -103,7 +103,7 @@ type part struct {
 }
 
 func unbuilt(err error) error {
-	return fault.New(fault.Tool, fault.CodeInternal, "The mail could not be prepared.").Because(err)
+	return fault.New(fault.Tool, fault.CodeInternal, "The e-mail could not be prepared.").Because(err)
 }
 
 func header(a Args, action string) message.Header {

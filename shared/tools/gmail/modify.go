@@ -19,7 +19,7 @@ import (
 
 // The limits of a change of labels.
 const (
-	MaxModified = 25  // mails
+	MaxModified = 25  // e-mails
 	maxLabels   = 10  // names, each of those to add and those to remove
 	maxLabel    = 225 // octets of a name
 )
@@ -33,8 +33,8 @@ type ModifyArgs struct {
 	Filing     *Filing  `json:"filing,omitempty"`
 }
 
-// Filing holds the mails and labels that a call changes, as the server has read them. No model writes it. The call
-// changes these mails and no others: a mail that has since arrived in the conversation stays as it is.
+// Filing holds the e-mails and labels that a call changes, as the server has read them. No model writes it. The call
+// changes these e-mails and no others: an e-mail that has since arrived in the conversation stays as it is.
 type Filing struct {
 	Account Account `json:"account"`
 	Add     []Label `json:"add,omitempty"`
@@ -42,7 +42,7 @@ type Filing struct {
 	Mails   []Filed `json:"mails"`
 }
 
-// Account is the account that has the labels and mails.
+// Account is the account that has the labels and e-mails.
 type Account struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -54,7 +54,7 @@ type Label struct {
 	Name string `json:"name"`
 }
 
-// Filed is a mail whose labels change.
+// Filed is an e-mail whose labels change.
 type Filed struct {
 	ID      string   `json:"id"`
 	From    string   `json:"from"`
@@ -167,7 +167,7 @@ func labelNames(field string, names []string) ([]string, error) {
 	return set(out), nil
 }
 
-// fixedLabels are labels of Gmail that delete mails, hide them from a search, or cannot be changed at all.
+// fixedLabels are labels of Gmail that delete e-mails, hide them from a search, or cannot be changed at all.
 var fixedLabels = []string{"TRASH", "SPAM", "SENT", "DRAFT", "CHAT"}
 
 // set returns the values sorted, without duplicates.
@@ -187,7 +187,7 @@ func reviseModify(before, edited ModifyArgs) ModifyArgs {
 	return edited
 }
 
-// ruleModify lets the user always allow exactly this change of labels in this account, for any mails: labels delete
+// ruleModify lets the user always allow exactly this change of labels in this account, for any e-mails: labels delete
 // nothing and show nothing to others.
 func ruleModify(a ModifyArgs) tool.CallPolicy {
 	p := tool.CallPolicy{Class: tool.ClassChange, Mode: tool.RuleAsk, ID: "labels_ask",
@@ -201,12 +201,12 @@ func ruleModify(a ModifyArgs) tool.CallPolicy {
 			key = append(key, "-", l.ID, l.Name)
 		}
 		p.Always = &tool.Always{Key: strings.Join(key, "\x00"),
-			Shown: strings.Join(changesOf(a), "; ") + ", for any mails of " + f.Account.Name}
+			Shown: strings.Join(changesOf(a), "; ") + ", for any e-mails of " + f.Account.Name}
 	}
 	return p
 }
 
-// changesOf describes what happens to each mail.
+// changesOf describes what happens to each e-mail.
 func changesOf(a ModifyArgs) (all []string) {
 	add, remove := a.Add, a.Remove
 	if f := a.Filing; f != nil {
@@ -244,7 +244,7 @@ func namesOf(labels []Label) (names []string) {
 	return names
 }
 
-// mails describes the number of mails that a call changes.
+// e-mails describes the number of e-mails that a call changes.
 func (a ModifyArgs) mails() string {
 	n := len(a.MessageIDs)
 	if a.Filing != nil {
@@ -256,10 +256,10 @@ func (a ModifyArgs) mails() string {
 	case n == 1:
 		return "one mail"
 	}
-	return fmt.Sprintf("%d mails", n)
+	return fmt.Sprintf("%d e-mails", n)
 }
 
-// previewModify shows each mail, and what happens to it.
+// previewModify shows each e-mail, and what happens to it.
 func previewModify(a ModifyArgs) tool.Preview {
 	p := tool.Preview{Title: "Change the labels of " + a.mails()}
 	p.AddText("Change", strings.Join(changesOf(a), "\n"))

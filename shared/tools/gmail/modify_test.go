@@ -29,7 +29,7 @@ func filing(subject string) map[string]any {
 			"date": "2026-11-21T12:00:00Z", "labels": []any{"INBOX"}}}}
 }
 
-// modifying is the tool with a mail that is archived under a label.
+// modifying is the tool with an e-mail that is archived under a label.
 var modifying = toolstest.Suite{
 	Tool: gmail.NewModify(nil, gmail.Options{}),
 	Args: map[string]any{"messageIds": []any{"18c1"}, "addLabels": []any{"Invoices"}, "removeLabels": []any{"INBOX"}},
@@ -81,7 +81,7 @@ func TestModifySuite(t *testing.T) {
 	}
 }
 
-// filed is a Gmail with a mail and a label of the user's own, and the tool that changes labels.
+// filed is a Gmail with an e-mail and a label of the user's own, and the tool that changes labels.
 type filed struct {
 	*env
 	label string
@@ -109,7 +109,7 @@ func newFiled(t *testing.T, args map[string]any) filed {
 	return w
 }
 
-// receive adds a mail of the conversation.
+// receive adds an e-mail of the conversation.
 func (w filed) receive(t *testing.T, subject string) {
 	t.Helper()
 	if err := w.Receive("me@example.com", []byte("From: Eve <eve@example.com>\r\nSubject: "+subject+
@@ -163,7 +163,7 @@ func TestModifyReconcileEachFault(t *testing.T) {
 		}}.Run(t)
 }
 
-// TestModifyShownMails has a mail arrive in a conversation after its card.
+// TestModifyShownMails has an e-mail arrive in a conversation after its card.
 func TestModifyShownMails(t *testing.T) {
 	w := newFiled(t, archiving())
 	first := w.Newest("me@example.com")

@@ -48,7 +48,7 @@ func many(n int) (out []string) {
 	return out
 }
 
-// refused lists arguments that are not a mail.
+// refused lists arguments that are not an e-mail.
 var refused = map[string]toolstest.Refused{
 	"line break in an address": {Change: map[string]any{"to": []string{"a@example.com\r\nBcc: evil@x.com"}},
 		Field: "to/0"},
@@ -117,7 +117,7 @@ func TestNormalizeRecipients(t *testing.T) {
 	}
 }
 
-// previews are what a person reads before approving a mail.
+// previews are what a person reads before approving an e-mail.
 var previews = map[string]toolstest.Shown{
 	"everybody": {Change: map[string]any{"to": []string{"a@example.com", "b@example.com"},
 		"cc": []string{"c@example.com"}, "bcc": []string{"d@example.com"}},

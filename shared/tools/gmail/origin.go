@@ -14,15 +14,15 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// Origin is the mail that a mail answers or forwards, as the server has read it. No model writes it: derive replaces
-// what a model gives, and checkOrigin reads the mail again before the new one is sent.
+// Origin is the e-mail that an e-mail answers or forwards, as the server has read it. No model writes it: derive
+// replaces what a model gives, and checkOrigin reads the e-mail again before the new one is sent.
 type Origin struct {
 	MessageID  string   `json:"messageId"` // Gmail's ID
 	From       string   `json:"from"`
 	Subject    string   `json:"subject"`
 	Date       string   `json:"date,omitempty"`
-	References []string `json:"references,omitempty"` // those of the mail, without its own Message-ID
-	To         []string `json:"to,omitempty"`         // the recipients that the mail itself asks for
+	References []string `json:"references,omitempty"` // those of the e-mail, without its own Message-ID
+	To         []string `json:"to,omitempty"`         // the recipients that the e-mail itself asks for
 	Cc         []string `json:"cc,omitempty"`
 	Because    string   `json:"because,omitempty"` // why it goes to them
 	Left       []string `json:"left,omitempty"`    // attachments that a forwarded mail loses
@@ -34,7 +34,7 @@ type Origin struct {
 func normalizeOrigin(a Args) error {
 	switch {
 	case a.ReplyTo != nil && a.Forward != nil:
-		return fault.Invalid("forward", "a mail cannot both reply and forward")
+		return fault.Invalid("forward", "an e-mail cannot both reply and forward")
 	case a.ReplyTo != nil && !threadID.MatchString(a.ReplyTo.MessageID):
 		return fault.Invalid("replyTo.messageId", "not a Gmail ID")
 	case a.Forward != nil && !threadID.MatchString(a.Forward.MessageID):
@@ -88,8 +88,8 @@ func (s *sender) derive(ctx context.Context, c tool.Call, a Args) (Args, error) 
 	return a, nil
 }
 
-// inThread derives the Message-IDs of a mail that continues a conversation. Its recipients are the model's. If the
-// account does not let mails be read, the mail names the conversation alone.
+// inThread derives the Message-IDs of an e-mail that continues a conversation. Its recipients are the model's. If the
+// account does not let e-mails be read, the e-mail names the conversation alone.
 func (s *sender) inThread(ctx context.Context, c tool.Call, a Args) (Args, error) {
 	a.InReplyTo = ""
 	svc, err := s.service(ctx, c)
@@ -114,7 +114,7 @@ func (s *sender) inThread(ctx context.Context, c tool.Call, a Args) (Args, error
 	return a, nil
 }
 
-// origin reads a mail that is answered or forwarded.
+// origin reads an e-mail that is answered or forwarded.
 func (s *sender) origin(ctx context.Context, c tool.Call, id string, forwarded bool) (*gmailapi.Message, *Origin,
 	error) {
 	svc, err := s.service(ctx, c)
@@ -151,10 +151,10 @@ func (o *Origin) answeredBy(h headers, own []string, all bool) error {
 		o.Because = "Reply-To says " + strings.Join(goes, ", ") + ", and not the sender " + strings.Join(from, ", ")
 	case len(from) == 1 && contains(own, from[0]):
 		goes = to
-		o.Because = "you wrote the mail that this answers, to them"
+		o.Because = "you wrote the e-mail that this answers, to them"
 	default:
 		goes = from
-		o.Because = "the mail is from " + strings.Join(from, ", ")
+		o.Because = "the e-mail is from " + strings.Join(from, ", ")
 	}
 	if all {
 		if errTo != nil || errCc != nil {
@@ -280,7 +280,7 @@ func prefixed(prefix, subject string) string {
 	return clip.Text(prefix+subject, MaxSubject)
 }
 
-// checkOrigin reads the mail that a mail answers or forwards again, and returns an error if the approved card says
+// checkOrigin reads the e-mail that an e-mail answers or forwards again, and returns an error if the approved card says
 // something else about it.
 func (s *sender) checkOrigin(ctx context.Context, c tool.Call, a Args) (err error) {
 	if a.Origin == nil && a.ReplyTo == nil && a.Forward == nil {
@@ -290,7 +290,7 @@ func (s *sender) checkOrigin(ctx context.Context, c tool.Call, a Args) (err erro
 		return changedOrigin()
 	}
 	again := a
-	if a.ReplyTo == nil && a.Forward == nil { // the mail was the newest of its conversation when it was shown
+	if a.ReplyTo == nil && a.Forward == nil { // the e-mail was the newest of its conversation when it was shown
 		m, o, err := s.origin(ctx, c, a.Origin.MessageID, false)
 		if err != nil {
 			return err
@@ -312,7 +312,7 @@ func changedOrigin() error {
 			"Please ask for it again.")
 }
 
-// same compares everything that decides where a mail goes. The quoted text is as approved; only its conversion can
+// same compares everything that decides where an e-mail goes. The quoted text is as approved; only its conversion can
 // differ.
 func (o *Origin) same(other *Origin) bool {
 	return o.MessageID == other.MessageID && o.From == other.From && o.Because == other.Because &&

@@ -66,17 +66,17 @@ func (s *sender) getSent(ctx context.Context, svc *gmailapi.Service, id string) 
 	return decodeRaw(m)
 }
 
-// outcome evaluates the answer to a call that sends a mail. A refusal, a limit that Google names, and a connection that
-// was never established prove that nothing was sent. Nothing else does: not a 5xx or a timeout, not an answer without
-// an id, and not a draft that no longer exists, which may have been sent a moment ago. limited wraps the error after a
-// named limit: in draft mode, the draft is then checked.
+// outcome evaluates the answer to a call that sends an e-mail. A refusal, a limit that Google names, and a connection
+// that was never established prove that nothing was sent. Nothing else does: not a 5xx or a timeout, not an answer
+// without an id, and not a draft that no longer exists, which may have been sent a moment ago. limited wraps the error
+// after a named limit: in draft mode, the draft is then checked.
 func outcome(m *gmailapi.Message, err error, call string, limited func(error) error) (Sent, error) {
 	if err == nil && m != nil && m.Id != "" {
 		return Sent{MessageID: m.Id, ThreadID: m.ThreadId}, nil
 	}
 	if err == nil {
 		return Sent{}, tool.Ambiguous(fault.New(fault.Tool, "provider_failed",
-			"Gmail's answer could not be read. The mail may have been sent."))
+			"Gmail's answer could not be read. The e-mail may have been sent."))
 	}
 	switch f := google.Read(err); f.Proof {
 	case provider.Refused, provider.NoAccess:
@@ -93,6 +93,6 @@ func outcome(m *gmailapi.Message, err error, call string, limited func(error) er
 // reconcileDirect returns Unknown: the scope for sending alone allows no reading.
 func (s *sender) reconcileDirect(context.Context, tool.Call, Args) (tool.Verdict, Sent, string, error) {
 	return tool.Unknown, Sent{},
-		"Gmail was asked to send this mail, and its answer was lost or the sent mail differs from the approved one. " +
-			"Please look into your Sent folder.", nil
+		"Gmail was asked to send this e-mail, and its answer was lost or the sent e-mail differs from the approved " +
+			"one. Please check your Sent folder.", nil
 }

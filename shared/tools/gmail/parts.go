@@ -13,7 +13,7 @@ import (
 // Converter returns an HTML text as Markdown, and whether it is only a part of the text.
 type Converter func(ctx context.Context, html string) (markdown string, cut bool, err error)
 
-// parts are the parts of a mail that its reader sees.
+// parts are the parts of an e-mail that its reader sees.
 type parts struct {
 	texts       []*gmailapi.MessagePart // texts in their order
 	attachments []Attachment

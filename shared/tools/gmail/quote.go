@@ -54,8 +54,8 @@ func (a Args) references() []string {
 	return slices.Clone(a.Origin.References)
 }
 
-// addOrigin shows the mail that is answered or forwarded, why the mail goes to its recipients, and the text that leaves
-// with it.
+// addOrigin shows the e-mail that is answered or forwarded, why the e-mail goes to its recipients, and the text that
+// leaves with it.
 func addOrigin(p *tool.Preview, a Args) {
 	o := a.Origin
 	label := "Answers"
@@ -71,13 +71,13 @@ func addOrigin(p *tool.Preview, a Args) {
 		}
 	}
 	if a.ReplyTo != nil && !(slices.Equal(a.To, o.To) && slices.Equal(a.Cc, o.Cc) && len(a.Bcc) == 0) {
-		p.Warn("The recipients differ from those of the original mail: %s.",
+		p.Warn("The recipients differ from those of the original e-mail: %s.",
 			strings.Join(slices.Concat(o.To, o.Cc), ", "))
 	}
 	if o.Quote != "" {
 		p.AddText("Sent below your text", o.Quote)
 	}
 	if len(o.Left) > 0 {
-		p.Warn("The attachments of the forwarded mail are not sent: %s.", strings.Join(o.Left, ", "))
+		p.Warn("The attachments of the forwarded e-mail are not sent: %s.", strings.Join(o.Left, ", "))
 	}
 }

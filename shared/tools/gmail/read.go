@@ -21,24 +21,24 @@ import (
 
 // The limits of reading.
 const (
-	MaxRead     = 10       // mails of a conversation: the newest
-	maxMailText = 40 << 10 // bytes of the texts of all mails of a call, in JSON form
+	MaxRead     = 10       // e-mails of a conversation: the newest
+	maxMailText = 40 << 10 // bytes of the texts of all e-mails of a call, in JSON form
 )
 
-// Open names the mail to read, or the conversation.
+// Open names the e-mail to read, or the conversation.
 type Open struct {
 	MessageID string `json:"messageId,omitempty" jsonschema:"Gmail's id of one mail, as gmail_search returns it."`
 	ThreadID  string `json:"threadId,omitempty" jsonschema:"Gmail's id of a conversation, instead of messageId: its newest 10 mails are read."`
 	Quotes    bool   `json:"quotes,omitempty" jsonschema:"Whether to keep long quotations of earlier mails. They are left out otherwise."`
 }
 
-// Opened is the result of reading: one mail, or those of a conversation, the oldest first.
+// Opened is the result of reading: one e-mail, or those of a conversation, the oldest first.
 type Opened struct {
 	Mails []Letter `json:"mails"`
-	More  bool     `json:"more,omitempty"` // whether the conversation has older mails
+	More  bool     `json:"more,omitempty"` // whether the conversation has older e-mails
 }
 
-// NewRead returns the tool that reads mails.
+// NewRead returns the tool that reads e-mails.
 func NewRead(accounts provider.Accounts, o Options) *tool.Tool {
 	r := &reader{newClient(accounts, o), o.Markdown}
 	scopes := []string{gmailapi.GmailReadonlyScope}
@@ -89,8 +89,8 @@ func normalizeOpen(a Open) (Open, error) {
 	return a, nil
 }
 
-// reading declares that mails of others were read. Only mails of others count as the source of an address, because a
-// mail that the model wrote returns what it wrote.
+// reading declares that e-mails of others were read. Only e-mails of others count as the source of an address, because
+// an e-mail that the model wrote returns what it wrote.
 func (o Opened) reading() tool.Reading {
 	r := tool.Reading{Origin: "your mail"}
 	for _, m := range o.Mails {
@@ -107,7 +107,8 @@ type reader struct {
 	markdown Converter
 }
 
-// wholeFields are the parts of a mail that are used. The parts of a mail are nested, so the payload is read whole.
+// wholeFields are the parts of an e-mail that are used. The parts of an e-mail are nested, so the payload is read
+// whole.
 const wholeFields googleapi.Field = "id,threadId,internalDate,labelIds,payload"
 
 func (r *reader) read(ctx context.Context, c tool.Call, a Open) (Opened, error) {
@@ -138,7 +139,7 @@ func (r *reader) read(ctx context.Context, c tool.Call, a Open) (Opened, error) 
 	return r.open(ctx, mails, more, a.Quotes)
 }
 
-// open reads the fetched mails. They share the space for texts: a short mail leaves more to the others.
+// open reads the fetched e-mails. They share the space for texts: a short mail leaves more to the others.
 func (r *reader) open(ctx context.Context, mails []*gmailapi.Message, more, quotes bool) (Opened, error) {
 	ctx = context.WithoutCancel(ctx) // that of the requests, which have ended
 	out := Opened{Mails: []Letter{}, More: more}
@@ -164,7 +165,7 @@ func (r *reader) open(ctx context.Context, mails []*gmailapi.Message, more, quot
 	return out, nil
 }
 
-// newestOf returns the IDs of the newest mails of a conversation, the oldest first.
+// newestOf returns the IDs of the newest e-mails of a conversation, the oldest first.
 func newestOf(ctx context.Context, svc *gmailapi.Service, thread string) (ids []string, more bool, err error) {
 	t, err := svc.Users.Threads.Get("me", thread).Format("minimal").Fields("messages(id,labelIds)").Context(ctx).Do()
 	if err != nil {
@@ -182,12 +183,12 @@ func newestOf(ctx context.Context, svc *gmailapi.Service, thread string) (ids []
 	return ids[first:], first > 0, nil
 }
 
-// whole fetches a mail with all its parts. Gmail leaves out the content of attachments.
+// whole fetches an e-mail with all its parts. Gmail leaves out the content of attachments.
 func whole(ctx context.Context, svc *gmailapi.Service, id string) (*gmailapi.Message, error) {
 	m, err := svc.Users.Messages.Get("me", id).Format("full").Fields(wholeFields).Context(ctx).Do()
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, fault.New(fault.Tool, "too_large", "The text of this mail is too large to be read.")
+		return nil, fault.New(fault.Tool, "too_large", "The text of this e-mail is too large to be read.")
 	case err != nil:
 		return nil, unopened(err, "gmail.messages.get")
 	case m.Payload == nil || m.Id != id:
@@ -196,7 +197,7 @@ func whole(ctx context.Context, svc *gmailapi.Service, id string) (*gmailapi.Mes
 	return m, nil
 }
 
-// unopened returns the error of a mail that could not be fetched.
+// unopened returns the error of an e-mail that could not be fetched.
 func unopened(err error, call string) error {
 	switch f := google.Read(err); f.Proof {
 	case provider.Missing:

@@ -72,10 +72,10 @@ func (m mailbox) read(t *testing.T, args map[string]any) (gmail.Opened, error) {
 	return toolstest.Result[gmail.Opened](t.Context(), t, m.tool, raw)
 }
 
-// first is the ID of the first mail that the local Gmail receives.
+// first is the ID of the first e-mail that the local Gmail receives.
 const first = "18c0000000000002"
 
-// receives returns what a mail is read as.
+// receives returns what an e-mail is read as.
 func (m mailbox) receives(t *testing.T, raw string) gmail.Letter {
 	t.Helper()
 	if err := m.Receive("me@example.com", []byte(raw)); err != nil {
@@ -125,7 +125,7 @@ func TestRealMails(t *testing.T) {
 const quoted = "On Mon, 2 Nov 2026 at 10:00, Ana <ana@example.com> wrote:\r\n" +
 	"> one\r\n> two\r\n> three\r\n> four\r\n> five\r\n> six"
 
-// TestTextsOfMails has one mail for each way in which a text is written.
+// TestTextsOfMails has one e-mail for each way in which a text is written.
 func TestTextsOfMails(t *testing.T) {
 	part := func(kind, body string) string { return "Content-Type: " + kind + "\r\n\r\n" + body }
 	two := func(kind string, parts ...string) string {
@@ -191,7 +191,7 @@ func TestTextsOfMails(t *testing.T) {
 	}
 }
 
-// TestHeadersOfMails has a mail with each header that a reply or a decision needs.
+// TestHeadersOfMails has an e-mail with each header that a reply or a decision needs.
 func TestHeadersOfMails(t *testing.T) {
 	l := openMailbox(t).receives(t, strings.Join([]string{
 		"Authentication-Results: mx.google.com; dkim=pass header.i=@shop.example; " +
@@ -244,7 +244,7 @@ func TestReadAuthentication(t *testing.T) {
 	}
 }
 
-// TestConversation reads a thread of twelve mails. The newest ten share the space for texts.
+// TestConversation reads a thread of twelve e-mails. The newest ten share the space for texts.
 func TestConversation(t *testing.T) {
 	m := openMailbox(t)
 	for n := range 12 {
@@ -272,8 +272,8 @@ func TestConversation(t *testing.T) {
 	}
 }
 
-// TestThreadOfPrograms reads a conversation of ten mails, written by four mail programs in turn. Each text begins with
-// the answer, and the programs' ways to quote do not change that.
+// TestThreadOfPrograms reads a conversation of ten e-mails, written by four mail programs in turn. Each text begins
+// with the answer, and the programs' ways to quote do not change that.
 func TestThreadOfPrograms(t *testing.T) {
 	m, own := openMailbox(t), regexp.MustCompile(`(?mi)^Message-Id:.*\r?\n`)
 	id := func(n int) string { return fmt.Sprintf("<%d@example.com>", n) }
@@ -304,7 +304,7 @@ func TestThreadOfPrograms(t *testing.T) {
 	}
 }
 
-// TestHostileMails has mails that are nested deeply, or have very many parts, addresses or references.
+// TestHostileMails has e-mails that are nested deeply, or have very many parts, addresses or references.
 func TestHostileMails(t *testing.T) {
 	nested := "text/plain\r\n\r\ninnermost"
 	for n := range 200 {
@@ -329,7 +329,7 @@ func TestHostileMails(t *testing.T) {
 	}
 }
 
-// TestReadFails has Gmail fail, and asks for a mail that is not there.
+// TestReadFails has Gmail fail, and asks for an e-mail that is not there.
 func TestReadFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault fakegoogle.Fault

@@ -15,15 +15,15 @@ import (
 
 // The reasons for a verdict of unknown, for the user.
 const (
-	goneUnread = "The draft of this mail is gone: it was either sent or deleted, and we may not read your mailbox to " +
-		"see which. Please look into your Sent folder."
-	goneUnseen = "The draft of this mail is gone, and no sent mail carries its mark. It may have been deleted, or " +
-		"sent without the mark. Please look into your Sent folder."
-	noAccess = "We can no longer look at the Gmail account that this mail was approved for, so we cannot tell " +
-		"whether it was sent. Please look into its Sent folder."
-	sentOther = "A mail was sent for this, and it differs from the approved one. Please look into your Sent folder."
-	noRecord  = "The record of this mail's draft, or a file of the mail, cannot be read. Please look into your Sent " +
-		"folder."
+	goneUnread = "The draft of this e-mail is gone: it was either sent or deleted, and we may not read your mailbox " +
+		"to see which. Please check your Sent folder."
+	goneUnseen = "The draft of this e-mail is gone, and no sent e-mail carries its mark. It may have been deleted, " +
+		"or sent without the mark. Please check your Sent folder."
+	noAccess = "We can no longer look at the Gmail account that this e-mail was approved for, so we cannot tell " +
+		"whether it was sent. Please check its Sent folder."
+	sentOther = "An e-mail was sent for this, and it differs from the approved one. Please check your Sent folder."
+	noRecord  = "The record of this e-mail's draft, or a file of the e-mail, cannot be read. Please check your " +
+		"Sent folder."
 )
 
 // newest is the number of sent messages that are searched.
@@ -59,7 +59,7 @@ func (s *sender) reconcileDraft(ctx context.Context, c tool.Call, a Args) (tool.
 	return s.searchSent(ctx, svc, c, h, raw)
 }
 
-// unrecorded returns the verdict if the approved mail cannot be made again: unknown, unless a later try may succeed.
+// unrecorded returns the verdict if the approved e-mail cannot be made again: unknown, unless a later try may succeed.
 func unrecorded(err error) (tool.Verdict, Sent, string, error) {
 	if tool.IsTransient(err) {
 		return "", Sent{}, "", err

@@ -60,7 +60,7 @@ func opened(o gmail.Options, scopes ...string) func(t *testing.T) *toolstest.Pro
 
 var status, kind = toolstest.Status, toolstest.Kind
 
-// What becomes of a mail.
+// What becomes of an e-mail.
 var (
 	sent   = toolstest.Settled{Want: toolstest.Completed, Effects: 1}
 	lost   = toolstest.Settled{Want: toolstest.Review, Effects: 1, Class: fault.Tool, Code: "provider_failed"}
@@ -76,7 +76,7 @@ func TestDraftModeSettles(t *testing.T) {
 		Acts:   []string{create, get, sendDraft}, Cases: draftCases}.Run(t)
 }
 
-// Where sent mail may be read, a lost answer is settled.
+// Where sent e-mail may be read, a lost answer is settled.
 func TestDraftModeSettlesByReading(t *testing.T) {
 	toolstest.Settling{Open: opened(gmail.Options{}, compose, metadata), Found: true,
 		Broken: gmail.New(toolstest.Panicking{}, gmail.Options{}),
@@ -258,7 +258,7 @@ func TestReconcileWithoutDraft(t *testing.T) {
 	}
 }
 
-// unclear is a mail that Gmail was asked once to send, and may have sent.
+// unclear is an e-mail that Gmail was asked once to send, and may have sent.
 func unclear(effects int) toolstest.Settled {
 	return toolstest.Settled{Want: toolstest.Review, Effects: effects, Asked: map[string]int{sendMessage: 1}}
 }

@@ -24,14 +24,14 @@ import (
 
 // The limits of a search.
 const (
-	MaxFound   = 20  // mails
+	MaxFound   = 20  // e-mails
 	MaxQuery   = 500 // octets
 	maxLine    = 200 // octets of a subject or a sender's name
 	maxSnippet = 300 // octets
 	atOnce     = 5   // requests
 )
 
-// Find is a search for mails.
+// Find is a search for e-mails.
 type Find struct {
 	Query string `json:"query" jsonschema:"What to look for, as in Gmail's search box: words, from:ana@example.com, to:, subject:invoice, in:inbox, in:sent, after:2027/01/05, before:, newer_than:7d."`
 	Limit int    `json:"limit,omitempty" jsonschema:"How many mails at most. Left out: 20."`
@@ -43,7 +43,7 @@ type Found struct {
 	More  bool   `json:"more,omitempty"` // whether there are others
 }
 
-// Mail is one mail of a result. Hidden characters in its texts are written out.
+// Mail is one e-mail of a result. Hidden characters in its texts are written out.
 type Mail struct {
 	ID       string `json:"id"`
 	ThreadID string `json:"threadId"`
@@ -80,7 +80,7 @@ func NewSearch(accounts provider.Accounts, o Options) *tool.Tool {
 		Preview: func(f Find) tool.Preview {
 			p := tool.Preview{Title: "Search your mail"}
 			p.AddLine("Words", f.Query)
-			p.AddField("At most", strconv.Itoa(f.Limit)+" mails")
+			p.AddField("At most", strconv.Itoa(f.Limit)+" e-mails")
 			return p
 		},
 		Summary: func(Find) string { return "Searched the mail." },
@@ -88,7 +88,7 @@ func NewSearch(accounts provider.Accounts, o Options) *tool.Tool {
 	})
 }
 
-// reading declares that mails of others were read. A mail that the model wrote returns the model's own text.
+// reading declares that e-mails of others were read. An e-mail that the model wrote returns the model's own text.
 func (f Found) reading() tool.Reading {
 	r := tool.Reading{Origin: "your mail"}
 	for _, m := range f.Mails {
@@ -154,7 +154,7 @@ func (s *searcher) search(ctx context.Context, c tool.Call, f Find) (Found, erro
 	return out, nil
 }
 
-// mailOf reads a mail. It returns nil if the mail was deleted after the search.
+// mailOf reads an e-mail. It returns nil if the e-mail was deleted after the search.
 func mailOf(ctx context.Context, svc *gmailapi.Service, id string) (*Mail, error) {
 	m, err := svc.Users.Messages.Get("me", id).Format("metadata").
 		MetadataHeaders("From", "Reply-To", "Subject", "Message-ID", actionHeader).
@@ -192,7 +192,7 @@ func unread(f provider.Failure, call string) error {
 	return tool.Transient(f.Fault(call, "Gmail could not search now."))
 }
 
-// senderOf returns a mail's sender. The address is kept even if the name is too long.
+// senderOf returns an e-mail's sender. The address is kept even if the name is too long.
 func senderOf(header string) string {
 	a, err := parser.Parse(header)
 	if err != nil {

@@ -29,7 +29,7 @@ var finding = toolstest.Suite{
 	Labels: []string{"Words", "At most"},
 	Texts:  map[string]string{"query": "Words"},
 	Previews: map[string]toolstest.Shown{
-		"a search": {Want: []string{"Search your mail", "Words: from:ana invoice", "At most: 20 mails"}},
+		"a search": {Want: []string{"Search your mail", "Words: from:ana invoice", "At most: 20 e-mails"}},
 		"spaces":   {Change: map[string]any{"query": " a \n b "}, Want: []string{"Words: a b"}},
 	},
 	Refused: map[string]toolstest.Refused{
@@ -109,7 +109,7 @@ func TestSearchNewestFirst(t *testing.T) {
 	}
 }
 
-// TestSearchForeignMails has mails that hide what they say, or whom they are from, or are long.
+// TestSearchForeignMails has e-mails that hide what they say, or whom they are from, or are long.
 func TestSearchForeignMails(t *testing.T) {
 	i := openInbox(t, mayRead)
 	for n := range 30 {
@@ -130,7 +130,7 @@ func TestSearchForeignMails(t *testing.T) {
 	}
 }
 
-// TestSearchFails has Gmail fail when it is asked which mails there are, and for one of them.
+// TestSearchFails has Gmail fail when it is asked which e-mails there are, and for one of them.
 func TestSearchFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault fakegoogle.Fault
@@ -189,7 +189,7 @@ func TestSearchFails(t *testing.T) {
 	}
 }
 
-// TestSearchOwnMail has a mail that gmail_send made come back: its addresses are not read.
+// TestSearchOwnMail has an e-mail that gmail_send made come back: its addresses are not read.
 func TestSearchOwnMail(t *testing.T) {
 	i := openInbox(t, mayRead)
 	i.receive(t, "ana@example.com", "invoice", "https://ana.example/1")

@@ -85,7 +85,7 @@ func (s *sender) alias(ctx context.Context, c tool.Call, wanted string) (string,
 	return "", nil
 }
 
-// check reads again what the card showed of the mailbox: the sender, and the mail that is answered or forwarded.
+// check reads again what the card showed of the mailbox: the sender, and the e-mail that is answered or forwarded.
 func (s *sender) check(ctx context.Context, c tool.Call, a Args) error {
 	if err := s.checkSender(ctx, c, a); err != nil {
 		return err

@@ -38,7 +38,8 @@ type Refusal struct {
 }
 
 // ErrBeyond is the reason for tools beyond the first 100 of a server.
-var ErrBeyond = fmt.Errorf("the server offers more than %d tools, and the first %[1]d are used; choose with only",
+var ErrBeyond = fmt.Errorf("the server offers more than %d tools, and the first %[1]d are used; "+
+	"choose some with the setting only",
 	maxTools)
 
 // Tools returns the server's usable tools, and a Refusal for each other tool: two different tools with one name, a

@@ -38,12 +38,12 @@ func (s *Server) check() error {
 	}
 	for _, name := range s.Deny {
 		if slices.Contains(s.ReadOnly, name) || slices.Contains(s.Only, name) {
-			return fault.Invalid(at+"deny", "readOnly or only lists a tool of this list too")
+			return fault.Invalid(at+"deny", "a tool of this list is also in readOnly or only")
 		}
 	}
 	for _, name := range s.ReadOnly {
 		if s.Only != nil && !slices.Contains(s.Only, name) {
-			return fault.Invalid(at+"readOnly", "only does not list a tool of this list")
+			return fault.Invalid(at+"readOnly", "a tool of this list is missing in only")
 		}
 	}
 	return nil
@@ -56,7 +56,7 @@ func checkTools(at string, list []string) error {
 	for i, name := range list {
 		switch {
 		case name == "" || len(name) > 128:
-			return fault.Invalid(at, "must be tool names, as the server has them")
+			return fault.Invalid(at, "must be tool names, spelled as the server lists them")
 		case slices.Contains(list[:i], name):
 			return fault.Invalid(at, "duplicate tool")
 		}

@@ -145,7 +145,7 @@ func (s *Servers) Report() []tool.ServerTools {
 }
 
 // errFull is the reason for tools that exceed the limit of all servers together.
-var errFull = fmt.Errorf("all servers together offer more than %d tools; choose with only", MaxTools)
+var errFull = fmt.Errorf("all servers together offer more than %d tools; choose some with the setting only", MaxTools)
 
 // Await waits up to 3 seconds for the servers that are asked for the first time.
 func (s *Servers) Await(ctx context.Context) {

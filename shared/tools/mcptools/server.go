@@ -105,7 +105,7 @@ func (s *server) list() {
 	if tools == nil && err != nil {
 		s.err = err
 		if (before == nil || first) && s.life.Err() == nil {
-			s.log.Warn("an MCP server cannot be used; its new tools are missing until it can",
+			s.log.Warn("an MCP server cannot be used; its new tools appear once it is available",
 				"server", s.name, "error", mcpclient.Why(err))
 		}
 		return

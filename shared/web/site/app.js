@@ -62,7 +62,7 @@ const views = [['#/inbox', 'inbox', 'Inbox'], ['#/plans', 'plan', 'Plans', 'plan
 /** @type {Record<string, (agent: any) => boolean>} views that are shown once an agent of the server needs them */
 const served = { '#/terminal': (agent) => agent.terminal, '#/plans': (agent) => agent.plans };
 
-const fresh = () => /^#?\/?$|^#\/new\b/.test(location.hash); // a conversation that has not begun
+const fresh = () => /^#?\/?$|^#\/new\b/.test(location.hash); // a conversation that has not started
 
 let leave = new AbortController();
 let title = '';

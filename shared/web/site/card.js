@@ -195,7 +195,7 @@ export function card(a, done, wait = 0) {
     const back = async () => {
       const names = edited(a, shownArgs).map(([name]) => name);
       const what = names.length ? `You changed ${new Intl.ListFormat('en').format(names)}.` : 'You changed this card.';
-      if ((!names.length && !editing?.unread) || await confirm('Drop your changes?',
+      if ((!names.length && !editing?.unread) || await confirm('Discard your changes?',
         `${what} The card goes back to what it showed before.`, 'Drop changes', 'Keep editing')) close();
     };
     const shownArgs = (plan ?? list)?.args ?? a.args;

@@ -53,9 +53,9 @@ export const offer = (error) => toggle(error, async () => {
   if (!able || !publicKey) return undefined;
   const on = await own(subscriptions, publicKey);
   return on ?
-    { words: 'Turn off notifications on this device', said: 'Notifications are off on this device.',
+    { words: 'Turn off notifications on this device', said: 'Notifications are off for this device.',
       change: () => stop(on) } :
-    { words: 'Notify me on this device', said: 'This device gets notifications.',
+    { words: 'Notify me on this device', said: 'Notifications are on for this device.',
       change: () => ask(publicKey) };
 });
 

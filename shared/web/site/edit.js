@@ -167,7 +167,7 @@ export class Editor {
 function parse(text) {
   const value = parseAny(text);
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
-    throw new Unread('This has to be one JSON object.');
+    throw new Unread('This must be one JSON object.');
   }
   return value;
 }

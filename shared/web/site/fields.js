@@ -75,7 +75,7 @@ function choice(id, name, value, names) {
 function number(id, name, value) {
   const box = input(id, 'number', String(value), { step: 'any', required: true });
   const read = () => {
-    if (!Number.isFinite(box.valueAsNumber)) throw new Unread('This has to be a number.', name);
+    if (!Number.isFinite(box.valueAsNumber)) throw new Unread('This must be a number.', name);
     return box.valueAsNumber;
   };
   return { name, node: box, box, value: read };

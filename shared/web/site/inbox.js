@@ -102,7 +102,7 @@ function part(row, a, { approvals, more }) {
 const stays = (row) => row.matches('.live, .used, :has(> .lapsed), :has([aria-busy])')
   || Boolean(unsent(row.querySelector('[data-approval]')?.dataset.approval ?? ''));
 
-// placed returns the cards with the rows that stay, each behind its former neighbour.
+// placed returns the cards with the rows that stay, each after its former neighbour.
 function placed(list, cards) {
   const all = [...cards];
   const before = [...list.children];

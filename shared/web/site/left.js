@@ -65,7 +65,7 @@ export function putBack({ version, body }) {
 export function leftWords(a) {
   if (!typedInto(a).length) return undefined;
   const node = /** @type {LeftWords} */ (el('left-words', { class: 'left-words', role: 'group',
-    'aria-label': 'Words that were not sent', hidden: true }));
+    'aria-label': 'Text that was not sent', hidden: true }));
   node.of = a;
   return node;
 }
@@ -93,8 +93,8 @@ class LeftWords extends HTMLElement {
     if (none || this.dataset.text === text) return;
     this.dataset.text = text;
     const use = this.of.kind !== 'plan' && (this.of.threadId || this.closest('.messages'));
-    this.replaceChildren(el('p', {}, 'This no longer waits. What you typed into it was not sent:'), el('q', {}, text),
-      el('div', { class: 'buttons' }, use && button('Put it into a message', () => this.#use(text), 'small'),
+    this.replaceChildren(el('p', {}, 'This is no longer waiting. What you typed here was not sent:'), el('q', {}, text),
+      el('div', { class: 'buttons' }, use && button('Move it into a message', () => this.#use(text), 'small'),
         copy(text, 'what you typed'), button('Discard', () => this.#drop(), 'small')));
   }
 

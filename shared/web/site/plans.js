@@ -72,7 +72,7 @@ function form(from, signal) {
     if (named?.at) until.value = local(named.at.getTime());
     until.setCustomValidity(named && !named.at ? `Set the deadline: “${named.said}” is ambiguous.` : '');
     reading.textContent = !named ? '' : named.at
-      ? `From your wish: “${named.said}”. Change it if that is not what you mean.`
+      ? `From your request: “${named.said}”. Change it if that is not what you mean.`
       : `Which deadline is “${named.said}”? Please set it.`;
   };
   const submit = el('button', { class: 'primary' }, 'Propose a plan');
@@ -115,7 +115,7 @@ function form(from, signal) {
   };
   files.enter();
   node.append(el('h2', {}, from ? 'Continue the unfinished tasks' : 'What should be done?'),
-    el('label', { for: prompt.id }, 'Your wish'), prompt, files.node, files.open, tries,
+    el('label', { for: prompt.id }, 'Your request'), prompt, files.node, files.open, tries,
     el('label', { for: repo.id }, 'Repository'), repo,
     el('label', { for: until.id }, `Deadline (your clock, ${zone})`), until, reading, submit, error);
   return node;

@@ -37,7 +37,7 @@ function decide(decision) {
   const used = /** @type {HTMLButtonElement|null} */ (card.querySelector(`.decisions [data-decision=${decision}]`));
   if (decision === 'approve_with_edits' && !used?.checkVisibility() && field(card)) return void field(card)?.focus();
   if (!used?.checkVisibility()) hint(field(card) ? 'This card is being edited. Use its own buttons.'
-    : 'This card has no such decision. Use its own buttons.');
+    : 'This card does not offer that decision. Use its own buttons.');
   else if (used.ariaDisabled) hint('The cards have just moved. Press the key again.');
   else used.click();
 }

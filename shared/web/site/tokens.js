@@ -7,7 +7,7 @@ import { change, list } from './lists.js';
 import { when } from './time.js';
 
 const about =
-  'Create a token for an agent of another program, such as your editor. The agent can then request whatever '
+  'Create a token for an agent of another program, such as your editor. The agent can then request anything that '
   + 'Countersign can do: e-mails, events and more. Anything with an effect waits for you here, each time.';
 
 /** @param {HTMLElement} main */
@@ -51,7 +51,7 @@ function form(give, error) {
     } catch (err) {
       trouble(error, err);
     }
-  } }, el('label', {}, 'What you call the agent', name), submit);
+  } }, el('label', {}, 'Name of the agent', name), submit);
 }
 
 /** shown is a token with instructions to use it. @param {string} name @param {string} token */

@@ -6,10 +6,10 @@ import { drafts } from './session.js';
 const titles = { reject: 'Reject without this change?', refine: 'Ask without this comment?' };
 const yes = { reject: 'Reject', refine: 'Ask for another plan' };
 const effects = {
-  reject: 'These words are dropped. To send them, go back and ask for another plan.',
-  refine: 'The comment is dropped. To send it, go back and add it to what should be different.',
+  reject: 'This text is discarded. To send it, go back and ask for another plan.',
+  refine: 'The comment is discarded. To send it, go back and add it to what should be different.',
 };
-const asShown = 'They change nothing: what you confirm is done exactly as the card shows it.';
+const asShown = 'It changes nothing: the plan runs exactly as the card shows it.';
 
 const quoted = (words) => words.map((w) => `“${w.length > 300 ? `${w.slice(0, 300)}…` : w}”`).join(' and ');
 
@@ -20,8 +20,8 @@ const quoted = (words) => words.map((w) => `“${w.length > 300 ? `${w.slice(0, 
  */
 export async function passOver(decision, words, changes) {
   if (changes) return confirm('Ask without your changes?', 'You changed fields of this plan. '
-    + 'The changes are dropped. To keep them, go back and approve them, or say them in words.'
-    + (words.length ? ` The comment ${quoted(words)} is dropped too.` : ''), yes.refine, 'Go back');
+    + 'The changes are discarded. To keep them, go back and approve them, or describe them in the comment.'
+    + (words.length ? ` The comment ${quoted(words)} is discarded too.` : ''), yes.refine, 'Go back');
   if (!words.length) return true;
   const said = quoted(words);
   return confirm(titles[decision] ?? 'Confirm without this change?',

@@ -16,7 +16,7 @@ const encode = (b) => btoa(String.fromCharCode(...b)).replace(/\+/g, '-').replac
 /** decode accepts only the canonical spelling. @param {string} text @returns {Uint8Array<ArrayBuffer>} */
 function decode(text) {
   const b = Uint8Array.from(atob(text.replace(/-/g, '+').replace(/_/g, '/')), (c) => c.charCodeAt(0));
-  if (encode(b) !== text) throw new Error('not the one spelling');
+  if (encode(b) !== text) throw new Error('not the canonical spelling');
   return b;
 }
 

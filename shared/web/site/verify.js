@@ -5,8 +5,8 @@ import { verify } from './verified.js';
 const at = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 const [file, own] = [/** @type {HTMLInputElement} */ (at('file')), /** @type {HTMLInputElement} */ (at('keys'))];
 const most = 32 << 20;
-const words = { true: 'This receipt is true.', changed: 'This receipt was changed.',
-  false: 'This is not a receipt of these keys.' };
+const words = { true: 'This receipt is genuine.', changed: 'This receipt was changed.',
+  false: 'This receipt was not signed with these keys.' };
 
 const fail = (text) => { at('error').textContent = text; };
 

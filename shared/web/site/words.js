@@ -2,14 +2,14 @@
 
 import { now } from './clock.js';
 
-const tools = { gmail_send: 'Send an e-mail', gmail_draft: 'Leave a draft', gmail_modify: 'Change labels of your mail',
+const tools = { gmail_send: 'Send an e-mail', gmail_draft: 'Save a draft', gmail_modify: 'Change labels of your mail',
   gmail_search: 'Search your mail',
   gmail_read: 'Read your mail',
   calendar_event_create: 'Create a calendar event', calendar_event_delete: 'Delete a calendar event',
   calendar_event_update: 'Change a calendar event', calendar_events_list: 'Read your calendar',
   calendar_freebusy: 'Look up busy times', calendar_respond: 'Answer an invitation',
   run_command: 'Run a command', run_commands: 'Run commands', task_complete: 'End the task',
-  upload_file: 'Put a file on a host', download_file: 'Take a file from a host',
+  upload_file: 'Upload a file to a host', download_file: 'Download a file from a host',
   ask_user: 'Ask you', propose_plan: 'Propose a plan', reflect: 'Review what was done',
   google_web_search: 'Search the web', web_fetch: 'Read a web page',
   remember: 'Remember a note', forget: 'Delete a note',
@@ -22,16 +22,16 @@ export const toolName = (tool) => tools[tool]
 // apart sets the words of a name apart: "createIssue" is "create issue".
 const apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
 
-const soon = { gmail_send: 'Sending', gmail_draft: 'Leaving the draft', gmail_modify: 'Changing the labels',
+const soon = { gmail_send: 'Sending', gmail_draft: 'Saving the draft', gmail_modify: 'Changing the labels',
   calendar_event_create: 'Adding to the calendar',
   calendar_event_delete: 'Deleting the event', calendar_event_update: 'Changing the event',
-  calendar_respond: 'Answering the invitation', remember: 'Noting it', forget: 'Deleting the note' };
+  calendar_respond: 'Answering the invitation', remember: 'Saving the note', forget: 'Deleting the note' };
 
 /** holding says what begins once its hold is over. @param {string} tool */
 export const holding = (tool) => soon[tool] ?? 'Starting';
 
 const under = {
-  gmail_send: 'Sending…', gmail_draft: 'Leaving the draft…', gmail_modify: 'Changing the labels…',
+  gmail_send: 'Sending…', gmail_draft: 'Saving the draft…', gmail_modify: 'Changing the labels…',
   gmail_search: 'Searching your mail…',
   gmail_read: 'Reading your mail…',
   calendar_event_create: 'Adding it to the calendar…',
@@ -40,7 +40,7 @@ const under = {
   calendar_freebusy: 'Looking up busy times…', calendar_respond: 'Answering the invitation…',
   run_command: 'Running…', run_commands: 'Running…', ask_user: 'Asking…',
   upload_file: 'Writing the file…', download_file: 'Reading the file…',
-  remember: 'Noting it…', forget: 'Deleting the note…',
+  remember: 'Saving the note…', forget: 'Deleting the note…',
 };
 
 /** toolIcon is the drawing of a tool. @param {string} tool */
@@ -78,7 +78,7 @@ const shownAs = {
   },
   calendar_event_update: {
     eventId: 'Event', summary: 'Title becomes', start: 'Start becomes', end: 'End becomes',
-    addAttendees: 'Newly invited', removeAttendees: 'No longer invited', sendUpdates: 'Told',
+    addAttendees: 'Newly invited', removeAttendees: 'No longer invited', sendUpdates: 'Notified',
     location: 'Location becomes', description: 'Description becomes',
   },
   run_command: { command: 'Command', reasoning: 'The assistant says' },
@@ -113,7 +113,7 @@ export const runWords = {
   executing: 'Working on it', completed: 'Done', failed: 'Failed',
 };
 
-export const waitsForModel = 'The model is overloaded, or its quota is used up. It is asked again';
+export const waitsForModel = 'The model is overloaded, or its quota is used up. Trying again';
 
 /** lasts tells whether a moment is still to come. @param {string|undefined} at */
 export const lasts = (at) => Boolean(at) && new Date(String(at)).getTime() > now();
@@ -194,8 +194,9 @@ export function aboutOf({ to = [], more, what, where }) {
     .join(' \u00b7 ');
 }
 
-const kindsOf = { gmail_send: 'mails to', gmail_draft: 'drafts of mails to', calendar_event_create: 'invitations to',
-  calendar_event_update: 'changes of events with', calendar_respond: 'answers to' };
+const kindsOf = { gmail_send: 'e-mails to', gmail_draft: 'drafts of e-mails to',
+  calendar_event_create: 'invitations to', calendar_event_update: 'changes of events with',
+  calendar_respond: 'answers to' };
 
 const allowedAs = { gmail_modify: 'this change of labels', remember: 'notes about you',
   forget: 'deletions of notes about you' };
@@ -204,7 +205,7 @@ const allowedAs = { gmail_modify: 'this change of labels', remember: 'notes abou
 export const alwaysAs = (tool) => allowedAs[tool] ?? 'this command on this host';
 
 /**
- * always says what would be always allowed: "mails to ana@example.com".
+ * always says what would be always allowed: "e-mails to ana@example.com".
  * @param {any} a an approval as the API returns it
  */
 export function always(a) {

@@ -120,7 +120,7 @@ locals {
       log      = "resource.type=\"cloud_run_revision\" AND (jsonPayload.counter=\"model_postponed\" OR jsonPayload.counter=\"quota_unshared\")"
     }
     run-aside = {
-      name     = "A run cannot be read or moved and was put aside"
+      name     = "A run cannot be read or advanced and was quarantined"
       severity = "ERROR"
       log      = "resource.type=\"cloud_run_revision\" AND jsonPayload.counter=\"run_aside\""
     }

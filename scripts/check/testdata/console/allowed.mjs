@@ -8,7 +8,7 @@ export const allowed = {
     await newThread(page);
     const before = (await mails(page)).length;
     await ask(page, 'tell ken@example.org that lunch is ready');
-    await cards(page).getByRole('button', { name: 'Always allow mails to ken@example.org (90 days)', exact: true })
+    await cards(page).getByRole('button', { name: 'Always allow e-mails to ken@example.org (90 days)', exact: true })
       .click();
     await settled('the mail is there', async () => (await mails(page)).length === before + 1);
     await ended(page);
@@ -56,7 +56,7 @@ export const allowed = {
   'an agent of another program asks, and its user decides': async (page) => {
     await view(page, 'Your agents');
     await page.getByText('No tokens yet.').waitFor();
-    await page.getByLabel('What you call the agent').fill('My editor');
+    await page.getByLabel('Name of the agent').fill('My editor');
     await page.getByRole('button', { name: 'Create token' }).click();
     const shown = page.getByRole('region', { name: 'The token of My editor' });
     const token = await shown.locator('pre').first().innerText();

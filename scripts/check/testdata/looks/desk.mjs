@@ -30,7 +30,7 @@ export const desk = {
   'your agents': async (page) => {
     await view(page, 'Your agents');
     await page.getByText('No tokens yet.').waitFor();
-    await page.getByLabel('What you call the agent').fill('My editor');
+    await page.getByLabel('Name of the agent').fill('My editor');
     await page.getByRole('button', { name: 'Create token' }).click();
     await page.getByRole('region', { name: 'The token of My editor' }).waitFor();
     await look(page, 'agents');

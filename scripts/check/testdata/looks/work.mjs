@@ -10,7 +10,7 @@ const { talk, shows, type, ask } = panes('demo');
 export const work = {
   'the form of a plan': async (page) => {
     await view(page, 'Plans');
-    await page.getByLabel('Your wish').fill('Fix the broken link of demo/site, and open an issue about it');
+    await page.getByLabel('Your request').fill('Fix the broken link of demo/site, and open an issue about it');
     await page.getByLabel('Repository').fill(`${BASE_URL}/dev/github/demo/site`);
     await look(page, 'plan-form');
   },

@@ -145,7 +145,7 @@ export const agent = {
     const until = new Date(Date.now() + 600000).toISOString();
     r.more = { resumesAt: until };
     await r.event('model.postponed', { until });
-    const waits = talk(page).getByText('It is asked again at');
+    const waits = talk(page).getByText('Trying again at');
     await waits.waitFor();
     expect('its time is the reader\'s', (await waits.locator(`time[datetime="${until}"]`).count()) === 1);
     await accessible(page, 'a run that waits for its model');

@@ -85,7 +85,7 @@ export const reach = {
     await page.getByText('Exit code 0').waitFor();
     await page.goto(page.url().replace(/#.*/, `#/terminal/${one}`));
     await shows(page, 'again'); // the end: the beginning may have left a screen of so few lines
-    await talk(page).getByText('From afar').waitFor(); // which was begun elsewhere
+    await talk(page).getByText('From afar').waitFor(); // which was started elsewhere
     await fits('a terminal');
     // nothing covers it while a command runs
     await talk(page).getByRole('button', { name: '■ Stop' }).click({ trial: true });

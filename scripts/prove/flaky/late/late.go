@@ -1,5 +1,5 @@
 // Package late delays a program at chosen points. The proof flaky -delays adds it to the programs that it tests: after
-// each statement that lets another goroutine go on, it inserts a call of At with the place of the statement.
+// each statement that lets another goroutine continue, it inserts a call of At with the place of the statement.
 package late
 
 import (
@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// file has the delays: each line is the name of a point, and the milliseconds of its passages 1, 2, 4, 8 and so on,
-// so that more than the first of many tests is delayed. At appends the name of a point that delays to the file of
-// this name and ".log".
+// file has the delays: each line is the name of a point, and the milliseconds of its delays at the 1st, 2nd, 4th, 8th
+// passage and so on, so that not only the first of many tests is delayed. At appends the name of each point that delays
+// to the file with the suffix ".log".
 var file = os.Getenv("LATE")
 
 // points are the points that delay, by their name.
@@ -45,7 +45,7 @@ func read() map[string]*point {
 	return points
 }
 
-// At sleeps if the point delays. It does nothing in a bubble of testing/synctest, whose clock starts with the year
+// At sleeps if the point has a delay. It does nothing in a bubble of testing/synctest, whose clock starts with the year
 // 2000.
 func At(name string) {
 	p := points[name]

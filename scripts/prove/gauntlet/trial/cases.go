@@ -32,7 +32,7 @@ var Cases = []Case{
 		Tests: []string{"shared/engine/loop: TestResolveRace", "shared/engine/loop: TestResumeRace"},
 		Peers: allOfThem},
 	{Number: "2", Name: "approve and reject race, 10 times",
-		Want: "one wins each time; the loser gets 409 already_resolved with what was decided and when; both are " +
+		Want: "one wins each time; the loser gets 409 already_resolved with the decision and its time; both are " +
 			"in the audit", Try: yesAgainstNo, Effect: true,
 		Tests: []string{"shared/engine/loop: TestResolveRace",
 			"shared/engine/loop: TestRefusalsInAudit"}},
@@ -89,7 +89,7 @@ var Cases = []Case{
 		Want: "failed cancelled; a yes is 409 already_resolved; nothing waits", Try: stoppedWhileWaiting, Quick: true,
 		Tests: []string{"shared/engine/loop: TestScenarios/cancel"}},
 	{Number: "14b", Name: "stopped from another instance during the model call and during a tool",
-		Want:  "failed cancelled; no effect after the stop point; what was done is told",
+		Want:  "failed cancelled; no effect after the stop point; the summary names the completed effects",
 		Tests: []string{here + ": TestStoppedFromAnotherInstance"}},
 	{Number: "14c", Name: "stopped on a terminal, here or from another instance: during the model call, while a " +
 		"command waits, after its yes, while it runs",
@@ -99,12 +99,12 @@ var Cases = []Case{
 		Want:  "failed deadline; pending approvals void; nothing done after it",
 		Tests: []string{here + ": TestPassedDeadline", "shared/engine/loop: TestScenarios/deadline"}},
 	{Number: "16a", Name: "second user reads or resolves the first user's approval",
-		Want: "404 each time, the same as for what is not there; it still waits", Try: foreigner, Quick: true,
+		Want: "404 each time, the same as for a missing object; it still waits", Try: foreigner, Quick: true,
 		Tests: []string{"shared/api: TestRunOfOtherUser"}},
 	{Number: "16b", Name: "requester approves the own action under four-eyes", Want: "refused, and in the audit",
 		Absent: "Countersign has no four-eyes: each user approves their own actions"},
-	{Number: "17", Name: "two users on one instance with different Google tokens, 8 mails each at once",
-		Want: "16 mails, each from its own user's account", Try: twoUsers, Effect: true,
+	{Number: "17", Name: "two users on one instance with different Google tokens, 8 e-mails each at once",
+		Want: "16 e-mails, each from its own user's account", Try: twoUsers, Effect: true,
 		Tests: []string{"shared/accounts/google: TestTokensOfManyUsers"}, Peers: "adk-python #3772 mixes them"},
 	{Number: "18", Name: "forged history, forged tool result, a result for a call never made, and another user's " +
 		"history, in a page's chat",
@@ -139,7 +139,7 @@ var Cases = []Case{
 	{Number: "26", Name: "words such as \"looks good, go\" to a plan", Want: "AWAITING_CONFIRMATION; nothing is done",
 		Try: commentIsNoYes, Effect: true, Tests: []string{"shared/engine/loop: TestScenarios/plan-refine"},
 		Peers: reported + "antigravity-cli #295 carries out a plan that was only commented on"},
-	{Number: "27", Name: "nobody is there to confirm a plan",
+	{Number: "27", Name: "no user confirms a plan",
 		Want:   "AWAITING_CONFIRMATION; nothing is done; an approval without a hash returns 400 planHash",
 		Try:    nobodyIsThere,
 		Effect: true,
@@ -148,7 +148,7 @@ var Cases = []Case{
 		Peers: reported + "gemini-cli approves its own plan when headless; Jules' approvePlan has an empty body, " +
 			"and a timer approves"},
 	{Number: "28", Name: "plan swapped between its card and the yes",
-		Want:  "409, and a fresh card of the plan that the model made; only that one is carried out",
+		Want:  "409, and a fresh card of the plan that the model made; only that one is executed",
 		Tests: []string{"shared/engine/loop: TestPlanSwapped"},
 		Peers: reported + "SciLink #658 rewrites a plan after the yes"},
 	{Number: "29", Name: "older revision of a plan confirmed",
@@ -177,7 +177,7 @@ var Cases = []Case{
 		Tests: []string{"shared/engine/loop: TestScenarios/plan-deadline-tool",
 			"shared/engine/loop: TestScenarios/plan-deadline-waiting"},
 		Peers: reported + "hermes-agent #93701 and openclaw #33827 lose all work at a timeout"},
-	{Number: "36", Name: "a task fails, and the plan is made anew",
-		Want:  "the new plan waits with what is different; what is done stays; nothing else is done before the yes",
+	{Number: "36", Name: "a task fails, and a new plan is made",
+		Want:  "the new plan waits and shows its differences; completed work stays; nothing else happens before a yes",
 		Tests: []string{"shared/engine/loop: TestScenarios/plan-stuck"}},
 }

@@ -23,7 +23,7 @@ type planned struct {
 	Log                         []struct{ TaskID string }
 }
 
-// planning requests a plan with a grant for one issue, and returns the session when it waits.
+// planning requests a plan with a grant for one issue, and returns the session once it waits.
 func (s *session) planning(header ...string) planned {
 	repo, ok := s.Server.(Repository)
 	if !ok {
@@ -59,7 +59,7 @@ func (s *session) waiting(p planned) planned {
 	return p
 }
 
-// done describes what was done in the session.
+// done describes the effects of the session.
 func (p planned) done() string {
 	for _, step := range p.Log {
 		if step.TaskID != "" { // other steps are the planning's reads

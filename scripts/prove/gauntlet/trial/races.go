@@ -32,7 +32,7 @@ func yesAgainstNo(s *session) string {
 			return odd
 		}
 	}
-	return "one wins each time; the loser gets 409 already_resolved with what was decided and when; both are " +
+	return "one wins each time; the loser gets 409 already_resolved with the decision and its time; both are " +
 		"in the audit"
 }
 
@@ -53,7 +53,7 @@ func (s *session) race(n int) (odd string) {
 	s.ended(First, run.RunID)
 	sent := len(slices.DeleteFunc(s.sent(), func(m Mail) bool { return m.Subject != s.subject(n) }))
 	if sent != 1-winner {
-		return fmt.Sprintf("%s wins, and %d mails are sent", decisions[winner], sent)
+		return fmt.Sprintf("%s wins, and %d e-mails are sent", decisions[winner], sent)
 	}
 	return s.bothOnRecord(run.RunID, decisions[winner], decisions[1-winner])
 }

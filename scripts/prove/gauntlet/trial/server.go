@@ -22,7 +22,7 @@ type Server interface {
 	Token(ctx context.Context, user string) (string, error)
 }
 
-// Mailbox is a Server whose sent mail can be read, as on a local server.
+// Mailbox is a Server whose sent e-mail can be read, as on a local server.
 type Mailbox interface {
 	Mails(ctx context.Context) ([]Mail, error)
 }
@@ -32,7 +32,7 @@ type Repository interface {
 	RepoURL() string // the repository's URL for plans
 }
 
-// Mail is a sent mail.
+// Mail is a sent e-mail.
 type Mail struct {
 	User    string // the sending account: the user's name or address
 	To      []string
@@ -89,7 +89,7 @@ func (d deployed) Token(_ context.Context, user string) (string, error) {
 	return token, nil
 }
 
-// find distinguishes a local server from a deployed one by its mailbox.
+// find recognizes a local server by its mailbox.
 func find(ctx context.Context, base, ana, eve string) Server {
 	local := devServer(base)
 	if _, err := local.Mails(ctx); err == nil && ana == "" {
@@ -138,12 +138,12 @@ const (
 type session struct {
 	Server
 	ctx  context.Context
-	name string // the case's name, which is part of its users' names and of its mails' subjects
+	name string // the case's name, which is part of its users' names and of its e-mails' subjects
 }
 
 func (s *session) user(name string) string { return name + "-" + s.name }
 
-// Recipient receives the mails. If they are really sent, no one gets them: example.com accepts no mail.
+// Recipient receives the e-mails. If they are really sent, no one gets them: example.com accepts no e-mail.
 const Recipient = "bob@example.com"
 
 // as returns the client of a user.
@@ -189,12 +189,12 @@ func Object(pairs ...any) string {
 // subject returns the subject of the case's n-th mail.
 func (s *session) subject(n int) string { return fmt.Sprintf("Gauntlet %s mail %d", s.name, n) }
 
-// ask requests a mail as the user, and returns the run and its pending approval.
+// ask requests an e-mail as the user, and returns the run and its pending approval.
 func (s *session) ask(user string, n int) (testkit.Answer, testkit.Approval) {
 	prompt := fmt.Sprintf("email %s subject '%s' saying 'hello'", Recipient, s.subject(n))
 	run := got(s.as(user).Ask(s.ctx, prompt))
 	if len(run.Approvals) != 1 {
-		proof.Must(fmt.Errorf("requested a mail, got %d %s", run.HTTP, run.Body))
+		proof.Must(fmt.Errorf("requested an e-mail, got %d %s", run.HTTP, run.Body))
 	}
 	return run, run.Approvals[0]
 }
@@ -235,7 +235,7 @@ func (s *session) ended(user, runID string) testkit.Answer {
 	}
 }
 
-// sent returns the case's mails.
+// sent returns the case's e-mails.
 func (s *session) sent() (own []Mail) {
 	box, ok := s.Server.(Mailbox)
 	if !ok {

@@ -19,7 +19,7 @@ const (
 	failed   = "FAIL"
 	heldBy   = "held by"                // users cannot try it; the named tests cover it, and passed
 	byTests  = "is held by tests"       // as above, but the tests did not run
-	unseen   = "needs the local server" // no mail can be sent there, or the mailbox cannot be read
+	unseen   = "needs the local server" // no e-mail can be sent there, or the mailbox cannot be read
 	alone    = "needs a second user"
 	notThere = "does not exist"
 )

@@ -164,13 +164,13 @@ func foreigner(s *session) string {
 		foreign := s.call(Second, c[0], c[1], c[2])
 		none := s.call(Second, c[0], swap.Replace(c[1]), swap.Replace(c[2]))
 		if foreign.HTTP != http.StatusNotFound || sansRequest(foreign) != sansRequest(none) {
-			return fmt.Sprintf("%s %s is %d %s, and %s for what is not there", c[0], c[1], foreign.HTTP, foreign.Body,
+			return fmt.Sprintf("%s %s is %d %s, and %s for a missing object", c[0], c[1], foreign.HTTP, foreign.Body,
 				none.Body)
 		}
 	}
 	waits := s.waits(run.RunID)
 	s.resolve(First, card, "reject")
-	return "404 each time, the same as for what is not there; " + waits
+	return "404 each time, the same as for a missing object; " + waits
 }
 
 // sansRequest returns a response without its request ID.
@@ -196,5 +196,5 @@ func twoUsers(s *session) string {
 			return fmt.Sprintf("%q left from the account of %s", m.Subject, m.User)
 		}
 	}
-	return fmt.Sprintf("%d mails, each from its own user's account", len(mails))
+	return fmt.Sprintf("%d e-mails, each from its own user's account", len(mails))
 }

@@ -66,7 +66,7 @@ type Model struct {
 
 var _ model.Model = (*Model)(nil)
 
-// New returns a Model. It sends no request. Its errors name the missing or invalid setting.
+// New returns a Model. It sends no request. The errors name the missing or invalid setting.
 func New(ctx context.Context, cfg Config) (*Model, error) {
 	cfg.Model = cmp.Or(cfg.Model, DefaultModel)
 	cfg.AttemptTimeout = cmp.Or(cfg.AttemptTimeout, DefaultAttemptTimeout)

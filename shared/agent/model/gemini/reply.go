@@ -106,7 +106,7 @@ var corrections = map[genai.FinishReason]string{
 		"fewer at once, or answer in words.",
 }
 
-// Messages for the model if no finish reason states what was wrong with its answer.
+// Messages for the model if no finish reason states the fault of its answer.
 const (
 	saidNothing = "Your last answer held neither words nor a function call. Answer in words, or call a function."
 	onlyFile    = "Your last answer held an image or another file alone, which cannot be shown here. Answer in words."
@@ -132,7 +132,7 @@ var foreign = map[genai.FinishReason]genai.FinishReason{
 	"CONTENT_FILTER": genai.FinishReasonSafety, "UNSPECIFIED": "",
 }
 
-// finishReason returns a reason in Gemini's form. An unspecified reason is none.
+// finishReason returns a reason in Gemini's form. An unspecified reason becomes "".
 func finishReason(given genai.FinishReason) genai.FinishReason {
 	reason := genai.FinishReason(strings.TrimPrefix(strings.ToUpper(string(given)), "FINISH_REASON_"))
 	if ours, ok := foreign[reason]; ok {

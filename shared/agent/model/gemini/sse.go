@@ -15,7 +15,7 @@ import (
 // line. It accepts what the WHATWG grammar permits and gateways send: comments, other fields, several lines of data, a
 // byte order mark, and each kind of line end. The final [DONE] becomes an object. Data that is not an object, such as a
 // ping, is left out. A body of JSON becomes an event for each value: an array (Gemini sends it without alt=sse), one
-// whole answer, or an error, also behind events. Other text behind an event becomes an error. A body without an event,
+// whole answer, or an error, also after events. Other text after an event becomes an error. A body without an event,
 // such as a page, passes through unchanged.
 type eventStream struct {
 	io.Closer
@@ -89,8 +89,8 @@ func (s *eventStream) step() {
 	s.pending = err
 }
 
-// foreign reads a line that is not part of such a stream. JSON behind events is an error. Other text behind an event is
-// a proxy's: the service did not end the stream.
+// foreign reads a line that is not part of such a stream. JSON after events is an error. Other text after an event is a
+// proxy's: the service did not end the stream.
 func (s *eventStream) foreign(line []byte, more bool) {
 	switch {
 	case line[0] == '{' || line[0] == '[':

@@ -153,7 +153,7 @@ func (o object) within(name string, change func(object) bool) (changed bool) {
 	return changed
 }
 
-// altered returns the value with the members as change leaves them. A value that is not an object stays as it is.
+// altered returns the value with its members changed by change. A value that is not an object stays as it is.
 func altered(v jsontext.Value, change func(object) bool) (now jsontext.Value, changed bool) {
 	o, renamed := membersOf(v)
 	if o == nil || !change(o) && !renamed {

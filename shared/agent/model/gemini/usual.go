@@ -8,7 +8,7 @@ import (
 )
 
 // shape is a form of JSON values: their kind, and the shapes of the members or elements that they may have. Without
-// either, an object or a list may have any.
+// shapes, an object or a list may have any.
 type shape struct {
 	kind    jsontext.Kind
 	members map[string]*shape // by the quoted name
@@ -58,7 +58,7 @@ var usualAnswer = sync.OnceValue(func() *shape {
 })
 
 // usual reports whether a response has only the members that Gemini itself usually sends, in its own form. It allocates
-// next to nothing, so that most answers are read once.
+// almost nothing, so most answers are read only once.
 func usual(data []byte) bool {
 	return usualAnswer().fits(jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowDuplicateNames(true)))
 }

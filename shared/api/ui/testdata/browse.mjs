@@ -1,5 +1,5 @@
-// Uses the page of page.mjs in Chromium: a mail that is approved, one that is denied, a reload while a card waits, two
-// tabs, and a second user in a chat of the same name.
+// Uses the page of page.mjs in Chromium: an e-mail that is approved, one that is denied, a reload while a card waits,
+// two tabs, and a second user in a chat of the same name.
 
 import { createRequire } from 'node:module';
 import { join } from 'node:path';

@@ -155,8 +155,8 @@ func (d Dir) try(makes bool, name string, do func(in *os.Root, base string) erro
 	return do(in, base)
 }
 
-// stillThere reports whether an open folder is still the folder of the name, reached without links. Another process
-// may have replaced a part of the path by a link since the name was resolved.
+// stillThere reports whether an open folder is still the folder of the name, reached without links. Another process may
+// have replaced a part of the path with a link since the name was resolved.
 func stillThere(root, in *os.Root, folder string) error {
 	again, err := resolve(root, folder)
 	if err != nil {

@@ -195,7 +195,7 @@ func badRunID(t *testing.T, s Suite, b Backend) {
 	}
 	time.Sleep(s.Quiet)
 	if all := in.all(); all != 0 {
-		t.Fatalf("%d pushes of what was refused", all)
+		t.Fatalf("%d pushes of a refused message", all)
 	}
 }
 

@@ -104,7 +104,7 @@ func testGone(t *testing.T, st blob.Store) {
 	wantGone(t, st, name)
 }
 
-// testOnce repeats a call whose answer was lost. Encrypted again, its bytes differ by then.
+// testOnce repeats a call whose answer was lost. The repeated call encrypts again, so its bytes differ.
 func testOnce(t *testing.T, st blob.Store) {
 	name := Object("ada", []byte("first"), 1)
 	create(t, st, name, []byte("first"))

@@ -131,7 +131,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestFailures has errors that stay: those that a retry may mend are sent three times and say so, the others once. No
+// TestFailures has errors that stay: those that a retry may fix are sent three times and say so, the others once. No
 // message contains the server's text. A missing bucket is not a missing object.
 func TestFailures(t *testing.T) {
 	const secret = "the text of the server"

@@ -51,7 +51,7 @@ func (e *Engine) Run(ctx context.Context, process string, to container.Streams) 
 	cancel()
 	if err != nil {
 		return tool.Unanswered(fault.New(fault.Tool, CodeFailed,
-			"The container engine did not start this, or it has before."))
+			"The container engine did not start this, or had already started it."))
 	}
 	stop := context.AfterFunc(ctx, attached.Close)
 	defer func() {
@@ -147,7 +147,7 @@ func (e *Engine) Look(ctx context.Context, process string) (container.Process, e
 		return p, nil
 	}
 	// The exit code is 0. With Docker, the process has ended, because there is no exit code before a start. With
-	// Podman, it has not begun.
+	// Podman, it has not started.
 	isPodman, err := e.isPodman(ctx)
 	p.Started = !isPodman
 	return p, err

@@ -39,7 +39,7 @@ func connect(to http.RoundTripper, w http.ResponseWriter, r *http.Request) {
 	answer, err := to.RoundTrip((&http.Request{Method: http.MethodConnect, URL: &url.URL{Scheme: "http", Host: r.Host},
 		Host: r.Host, Header: http.Header{}, Body: body, ContentLength: -1}).WithContext(r.Context()))
 	if err != nil {
-		http.Error(w, "The way out is closed.", http.StatusBadGateway)
+		http.Error(w, "The connection to the outside failed.", http.StatusBadGateway)
 		return
 	}
 	defer func() { _ = answer.Body.Close() }() // it ends the tunnel

@@ -1,5 +1,5 @@
 // Package mailtext reads the texts of e-mails: bytes in a character set, the encoded words of headers, paragraphs in
-// the format flowed, and the quotations of earlier mails. Its functions accept every input and return valid UTF-8.
+// the format flowed, and the quotations of earlier e-mails. Its functions accept every input and return valid UTF-8.
 package mailtext
 
 import (

@@ -11,8 +11,8 @@ import (
 // answers.
 const folded = 5
 
-// Fold replaces each long quotation by a line that says how many lines were left out. With answers, the mail answers
-// another one: a copy of that mail below a heading, as Outlook writes it, is a quotation too.
+// Fold replaces each long quotation with a line that says how many lines were left out. With answers, the e-mail
+// answers another one: a copy of that e-mail below a heading, as Outlook writes it, is a quotation too.
 func Fold(text string, answers bool) string {
 	lines := strings.Split(text, "\n")
 	if answers {

@@ -29,7 +29,7 @@ type Accounts interface {
 const Timeout = 20 * time.Second
 
 // MaxAnswer limits the size of one answer. The largest expected ones are a draft of two bodies in base64, and the files
-// of a repository. Mails with files have a limit of their own.
+// of a repository. E-mails with files have a limit of their own.
 const MaxAnswer = 4 << 20
 
 // Client returns the client of the call's user in the call's place, an account of the provider of this name, made safe

@@ -235,7 +235,7 @@ function hint(url) {
   const here2 = globalThis.location?.origin;
   const { origin } = new URL(url, here2);
   if (origin === here2) return;
-  console.warn(`countersign: ${origin} gave no answer that this page may read. If it is up, ALLOWED_ORIGINS there has to name ${here2}.`);
+  console.warn(`countersign: ${origin} gave no answer that this page may read. If the server is up, its ALLOWED_ORIGINS must contain ${here2}.`);
 }
 async function read(res) {
   if (!res.ok) throw await refusal(res);
@@ -272,7 +272,7 @@ async function refusal(res) {
   const { error = {} } = await json(res).catch(() => ({}));
   const { code: code2 = status === 401 ? "unauthenticated" : "", field: field3, requestId, runId, moments, message } = error;
   if (code2 === "origin_forbidden") {
-    console.warn(`countersign: ${message} Its file there (origins) has to name ${globalThis.location?.origin}.`);
+    console.warn(`countersign: ${message} Its file’s origins must contain ${globalThis.location?.origin}.`);
   }
   const said3 = code2 === "unauthenticated" ? "You are not signed in. Sign in again; nothing is lost." : told(message ?? "", moments) || `The server refused the request (${status}).`;
   return new ApiError(
@@ -769,7 +769,7 @@ function instant(text2, days2) {
 // site/words.js
 var tools = {
   gmail_send: "Send an e-mail",
-  gmail_draft: "Leave a draft",
+  gmail_draft: "Save a draft",
   gmail_modify: "Change labels of your mail",
   gmail_search: "Search your mail",
   gmail_read: "Read your mail",
@@ -782,8 +782,8 @@ var tools = {
   run_command: "Run a command",
   run_commands: "Run commands",
   task_complete: "End the task",
-  upload_file: "Put a file on a host",
-  download_file: "Take a file from a host",
+  upload_file: "Upload a file to a host",
+  download_file: "Download a file from a host",
   ask_user: "Ask you",
   propose_plan: "Propose a plan",
   reflect: "Review what was done",
@@ -796,19 +796,19 @@ var toolName = (tool2) => tools[tool2] ?? sentence(apart(tool2.replace(/^action_
 var apart = (name) => name.replace(/([a-z])([A-Z])(?=[a-z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`);
 var soon = {
   gmail_send: "Sending",
-  gmail_draft: "Leaving the draft",
+  gmail_draft: "Saving the draft",
   gmail_modify: "Changing the labels",
   calendar_event_create: "Adding to the calendar",
   calendar_event_delete: "Deleting the event",
   calendar_event_update: "Changing the event",
   calendar_respond: "Answering the invitation",
-  remember: "Noting it",
+  remember: "Saving the note",
   forget: "Deleting the note"
 };
 var holding = (tool2) => soon[tool2] ?? "Starting";
 var under2 = {
   gmail_send: "Sending…",
-  gmail_draft: "Leaving the draft…",
+  gmail_draft: "Saving the draft…",
   gmail_modify: "Changing the labels…",
   gmail_search: "Searching your mail…",
   gmail_read: "Reading your mail…",
@@ -823,7 +823,7 @@ var under2 = {
   ask_user: "Asking…",
   upload_file: "Writing the file…",
   download_file: "Reading the file…",
-  remember: "Noting it…",
+  remember: "Saving the note…",
   forget: "Deleting the note…"
 };
 var toolIcon = (tool2) => /mail/.test(tool2) ? "mail" : /calendar|event/.test(tool2) ? "calendar" : /^run_commands?$/.test(tool2) ? "prompt" : "tool";
@@ -860,7 +860,7 @@ var shownAs = {
     end: "End becomes",
     addAttendees: "Newly invited",
     removeAttendees: "No longer invited",
-    sendUpdates: "Told",
+    sendUpdates: "Notified",
     location: "Location becomes",
     description: "Description becomes"
   },
@@ -901,7 +901,7 @@ var runWords = {
   completed: "Done",
   failed: "Failed"
 };
-var waitsForModel = "The model is overloaded, or its quota is used up. It is asked again";
+var waitsForModel = "The model is overloaded, or its quota is used up. Trying again";
 var lasts = (at2) => Boolean(at2) && new Date(String(at2)).getTime() > now();
 var unmet = {
   cancelled: "Cancelled, nothing was done",
@@ -964,8 +964,8 @@ function aboutOf({ to = [], more: more3, what, where }) {
   return [[...to, ...more3 ? [`${more3} more`] : []].join(", "), what, where && `(${where})`].filter(Boolean).join(" · ");
 }
 var kindsOf = {
-  gmail_send: "mails to",
-  gmail_draft: "drafts of mails to",
+  gmail_send: "e-mails to",
+  gmail_draft: "drafts of e-mails to",
   calendar_event_create: "invitations to",
   calendar_event_update: "changes of events with",
   calendar_respond: "answers to"
@@ -2223,13 +2223,13 @@ function withExamples(text2, known6) {
 var titles = { reject: "Reject without this change?", refine: "Ask without this comment?" };
 var yes = { reject: "Reject", refine: "Ask for another plan" };
 var effects = {
-  reject: "These words are dropped. To send them, go back and ask for another plan.",
-  refine: "The comment is dropped. To send it, go back and add it to what should be different."
+  reject: "This text is discarded. To send it, go back and ask for another plan.",
+  refine: "The comment is discarded. To send it, go back and add it to what should be different."
 };
-var asShown = "They change nothing: what you confirm is done exactly as the card shows it.";
+var asShown = "It changes nothing: the plan runs exactly as the card shows it.";
 var quoted = (words3) => words3.map((w) => `“${w.length > 300 ? `${w.slice(0, 300)}…` : w}”`).join(" and ");
 async function passOver(decision, words3, changes3) {
-  if (changes3) return confirm("Ask without your changes?", "You changed fields of this plan. The changes are dropped. To keep them, go back and approve them, or say them in words." + (words3.length ? ` The comment ${quoted(words3)} is dropped too.` : ""), yes.refine, "Go back");
+  if (changes3) return confirm("Ask without your changes?", "You changed fields of this plan. The changes are discarded. To keep them, go back and approve them, or describe them in the comment." + (words3.length ? ` The comment ${quoted(words3)} is discarded too.` : ""), yes.refine, "Go back");
   if (!words3.length) return true;
   const said3 = quoted(words3);
   return confirm(
@@ -2324,7 +2324,7 @@ function leftWords(a) {
     el("left-words", {
       class: "left-words",
       role: "group",
-      "aria-label": "Words that were not sent",
+      "aria-label": "Text that was not sent",
       hidden: true
     })
   );
@@ -2353,12 +2353,12 @@ var LeftWords = class extends HTMLElement {
     this.dataset.text = text2;
     const use = this.of.kind !== "plan" && (this.of.threadId || this.closest(".messages"));
     this.replaceChildren(
-      el("p", {}, "This no longer waits. What you typed into it was not sent:"),
+      el("p", {}, "This is no longer waiting. What you typed here was not sent:"),
       el("q", {}, text2),
       el(
         "div",
         { class: "buttons" },
-        use && button("Put it into a message", () => this.#use(text2), "small"),
+        use && button("Move it into a message", () => this.#use(text2), "small"),
         copy(text2, "what you typed"),
         button("Discard", () => this.#drop(), "small")
       )
@@ -2789,7 +2789,7 @@ function choice2(id3, name, value, names2) {
 function number(id3, name, value) {
   const box = input(id3, "number", String(value), { step: "any", required: true });
   const read2 = () => {
-    if (!Number.isFinite(box.valueAsNumber)) throw new Unread("This has to be a number.", name);
+    if (!Number.isFinite(box.valueAsNumber)) throw new Unread("This must be a number.", name);
     return box.valueAsNumber;
   };
   return { name, node: box, box, value: read2 };
@@ -3037,7 +3037,7 @@ var Editor = class {
 function parse(text2) {
   const value = parseAny(text2);
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
-    throw new Unread("This has to be one JSON object.");
+    throw new Unread("This must be one JSON object.");
   }
   return value;
 }
@@ -3677,7 +3677,7 @@ function card(a, done, wait = 0) {
       const names2 = changed2(a, shownArgs).map(([name]) => name);
       const what = names2.length ? `You changed ${new Intl.ListFormat("en").format(names2)}.` : "You changed this card.";
       if (!names2.length && !editing?.unread || await confirm(
-        "Drop your changes?",
+        "Discard your changes?",
         `${what} The card goes back to what it showed before.`,
         "Drop changes",
         "Keep editing"
@@ -5249,11 +5249,11 @@ var offer = (error) => toggle2(error, async () => {
   const on = await own3(subscriptions, publicKey);
   return on ? {
     words: "Turn off notifications on this device",
-    said: "Notifications are off on this device.",
+    said: "Notifications are off for this device.",
     change: () => stop(on)
   } : {
     words: "Notify me on this device",
-    said: "This device gets notifications.",
+    said: "Notifications are on for this device.",
     change: () => ask2(publicKey)
   };
 });
@@ -5894,7 +5894,7 @@ function form(from, signal) {
     const named5 = set ? void 0 : deadline(prompt.value, /* @__PURE__ */ new Date());
     if (named5?.at) until.value = local3(named5.at.getTime());
     until.setCustomValidity(named5 && !named5.at ? `Set the deadline: “${named5.said}” is ambiguous.` : "");
-    reading.textContent = !named5 ? "" : named5.at ? `From your wish: “${named5.said}”. Change it if that is not what you mean.` : `Which deadline is “${named5.said}”? Please set it.`;
+    reading.textContent = !named5 ? "" : named5.at ? `From your request: “${named5.said}”. Change it if that is not what you mean.` : `Which deadline is “${named5.said}”? Please set it.`;
   };
   const submit = el("button", { class: "primary" }, "Propose a plan");
   const error = el("p", { class: "error", role: "alert" });
@@ -5947,7 +5947,7 @@ function form(from, signal) {
   files3.enter();
   node.append(
     el("h2", {}, from ? "Continue the unfinished tasks" : "What should be done?"),
-    el("label", { for: prompt.id }, "Your wish"),
+    el("label", { for: prompt.id }, "Your request"),
     prompt,
     files3.node,
     files3.open,
@@ -6570,7 +6570,7 @@ function decide(decision) {
     card2.querySelector(`.decisions [data-decision=${decision}]`)
   );
   if (decision === "approve_with_edits" && !used?.checkVisibility() && field2(card2)) return void field2(card2)?.focus();
-  if (!used?.checkVisibility()) hint2(field2(card2) ? "This card is being edited. Use its own buttons." : "This card has no such decision. Use its own buttons.");
+  if (!used?.checkVisibility()) hint2(field2(card2) ? "This card is being edited. Use its own buttons." : "This card does not offer that decision. Use its own buttons.");
   else if (used.ariaDisabled) hint2("The cards have just moved. Press the key again.");
   else used.click();
 }
@@ -7233,7 +7233,7 @@ function row3(h, jump, on, again2) {
       `Connection works: ${facts2.os}`,
       facts2.shells?.length && `shells ${facts2.shells.join(", ")}`,
       facts2.home ? `home ${facts2.home}` : "no writable home directory: only read-only commands can run there",
-      !facts2.pty && "no script program: a command ends with its connection"
+      !facts2.pty && "no script program: a command ends if its connection is lost"
     ].filter(Boolean).join(" · ");
   });
   const auto = (
@@ -7703,7 +7703,7 @@ var Terminal = class {
    * @param {string} command
    */
   type(command2) {
-    if (!this.#agent.hidden) return say("A command is running. Try again after its end.");
+    if (!this.#agent.hidden) return say("A command is running. Try again when it has ended.");
     this.#socket?.send(command2);
     this.focus();
   }
@@ -7825,7 +7825,7 @@ var Terminal = class {
     this.#render();
   }
   // begun gives a command its own line. What was there, usually the shell's prompt, is restored below its output,
-  // because the shell assumes that its cursor is behind it.
+  // because the shell assumes that its cursor is after it.
   #begun(actionId) {
     const term = this.#term;
     if (!term || this.#printing === actionId) return;
@@ -8123,7 +8123,7 @@ function themes() {
 }
 
 // site/tokens.js
-var about2 = "Create a token for an agent of another program, such as your editor. The agent can then request whatever Countersign can do: e-mails, events and more. Anything with an effect waits for you here, each time.";
+var about2 = "Create a token for an agent of another program, such as your editor. The agent can then request anything that Countersign can do: e-mails, events and more. Anything with an effect waits for you here, each time.";
 function agents3(main) {
   let made = null;
   return list(main, "Your agents", about2, async (again2, error) => {
@@ -8187,7 +8187,7 @@ function form2(give, error) {
     } catch (err) {
       trouble(error, err);
     }
-  } }, el("label", {}, "What you call the agent", name), submit);
+  } }, el("label", {}, "Name of the agent", name), submit);
 }
 function shown3(name, token) {
   const url = mcp();

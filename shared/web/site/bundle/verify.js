@@ -122,7 +122,7 @@ var sha256 = async (text) => crypto.subtle.digest("SHA-256", bytes(text));
 var encode = (b) => btoa(String.fromCharCode(...b)).replace(/\+/g, "-").replace(/\//g, "_").replace(/=/g, "");
 function decode(text) {
   const b = Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));
-  if (encode(b) !== text) throw new Error("not the one spelling");
+  if (encode(b) !== text) throw new Error("not the canonical spelling");
   return b;
 }
 var part = (text) => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(decode(text)));
@@ -216,9 +216,9 @@ var [file, own] = [
 ];
 var most2 = 32 << 20;
 var words = {
-  true: "This receipt is true.",
+  true: "This receipt is genuine.",
   changed: "This receipt was changed.",
-  false: "This is not a receipt of these keys."
+  false: "This receipt was not signed with these keys."
 };
 var fail = (text) => {
   at("error").textContent = text;

@@ -62,7 +62,7 @@ function row(h, jump, on, again) {
     const facts = await call('POST', `${path(h)}/check`, { body: {} });
     said.textContent = [`Connection works: ${facts.os}`, facts.shells?.length && `shells ${facts.shells.join(', ')}`,
       facts.home ? `home ${facts.home}` : 'no writable home directory: only read-only commands can run there',
-      !facts.pty && 'no script program: a command ends with its connection'].filter(Boolean).join(' · ');
+      !facts.pty && 'no script program: a command ends if its connection is lost'].filter(Boolean).join(' · ');
   });
   const auto = /** @type {HTMLInputElement} */ (el('input', { type: 'checkbox', checked: h.autoRun === 'read_only' }));
   const paths = /** @type {HTMLTextAreaElement} */ (el('textarea', { rows: 3, class: 'code', spellcheck: 'false' }));

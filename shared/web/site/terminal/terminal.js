@@ -60,7 +60,7 @@ export class Terminal {
    * @param {string} command
    */
   type(command) {
-    if (!this.#agent.hidden) return say('A command is running. Try again after its end.');
+    if (!this.#agent.hidden) return say('A command is running. Try again when it has ended.');
     this.#socket?.send(command);
     this.focus();
   }
@@ -178,7 +178,7 @@ export class Terminal {
   }
 
   // begun gives a command its own line. What was there, usually the shell's prompt, is restored below its output,
-  // because the shell assumes that its cursor is behind it.
+  // because the shell assumes that its cursor is after it.
   #begun(actionId) {
     const term = this.#term;
     if (!term || this.#printing === actionId) return;
@@ -195,7 +195,7 @@ export class Terminal {
     const term = this.#term;
     if (!term || this.#printing !== actionId) return;
     const printed = ++this.#prints;
-    // If more has been written since, it would appear behind that.
+    // If more has been written since, it would appear after that.
     term.write(newLine(term), () => printed === this.#prints && term.write(this.#line));
     this.#printing = '';
   }

@@ -103,7 +103,7 @@ function questions() {
      */
     ask: async (find2, eventType, coordinate, data, signal) => {
       const [listener] = listeners;
-      if (!listener) return "The user has to be asked first, and nobody here can ask them.";
+      if (!listener) return "The user must be asked first, and this page cannot ask them.";
       const el = (
         /** @type {HTMLElement} */
         find2()
@@ -439,7 +439,7 @@ function act(eventType, elements, data) {
     data.value
   );
   if (kind === "text" && eventType !== "click") return fill(el, data.value);
-  return refused(`"${labelOf(el)}" does not take the event ${eventType}.`);
+  return refused(`"${labelOf(el)}" does not support the event ${eventType}.`);
 }
 function done(what) {
   what();
@@ -453,7 +453,7 @@ function tick(box, checked) {
 function pick(group, value) {
   const radio = group.find((r) => r.value === String(value));
   if (!radio) {
-    return refused(`There is no such choice. The choices are: ${group.map((r) => r.value).join(", ").slice(0, 500)}.`);
+    return refused(`Unknown choice. The choices are: ${group.map((r) => r.value).join(", ").slice(0, 500)}.`);
   }
   const why = obstacle(radio);
   if (why) return refused(why);
@@ -467,7 +467,7 @@ function choose(select, value) {
   const missing = wanted.find((w) => !options.some((o) => o.value === w));
   if (missing !== void 0) {
     return refused(
-      `There is no such choice. The choices are: ${options.map((o) => o.value).join(", ").slice(0, 500)}.`
+      `Unknown choice. The choices are: ${options.map((o) => o.value).join(", ").slice(0, 500)}.`
     );
   }
   if (select.multiple) for (const option of select.options) option.selected = wanted.includes(option.value);
@@ -493,7 +493,7 @@ function fill(el, value) {
   setNative(field, "value", text);
   if (text !== "" && field.value === "") {
     setNative(field, "value", before);
-    return refused(`"${labelOf(field)}" does not take this text; it is a field of type ${field.type}.`);
+    return refused(`"${labelOf(field)}" does not accept this text; it is a field of type ${field.type}.`);
   }
   return tell(field);
 }
@@ -594,7 +594,7 @@ function changes(before, after) {
   }).filter(([, changed]) => Object.keys(changed ?? {}).length));
   return (
     /** @type {Record<string, unknown> | null} */
-    within(found, maxBytes2) ?? { leftOut: "more than is told here; the page state has all of it" }
+    within(found, maxBytes2) ?? { leftOut: "more changes than this list; the page state has all of them" }
   );
 }
 function difference(before, after) {
@@ -646,12 +646,12 @@ function generic(automation, leftOut) {
     items: { type: "string" },
     minItems: 1,
     maxItems: 20,
-    description: "A coordinate as the interactions of the page give it."
+    description: "A coordinate from the interactions of the page."
   };
   return [
     tool("trigger-interaction", `Triggers an event on an element of the page.${more}`, {
       coordinate,
-      event: { type: "string", enum: ["click", "focus", "blur"], description: "click where it is left out." }
+      event: { type: "string", enum: ["click", "focus", "blur"], description: "The default is click." }
     }, ["coordinate"], (args, signal) => run(automation, String(args.event ?? "click"), args.coordinate, {}, signal)),
     tool(
       "fill-input",
@@ -679,7 +679,7 @@ function semantic(automation, interaction, taken) {
   const more = keys.size > maxKeys ? ` ${keys.size - maxKeys} more keys are not listed; use trigger-interaction or fill-input for them.` : "";
   const user = interaction.needsUser ? " The user has to click it themselves: calling this shows them where." : interaction.asksFirst ? " The user is asked first." : "";
   const properties = {
-    ...interaction.items && { key: { type: "string", enum: listed, description: "Which one of the list." } },
+    ...interaction.items && { key: { type: "string", enum: listed, description: "The item of the list." } },
     ...valueSchema(verb, interaction)
   };
   const required = Object.keys(properties);
@@ -747,12 +747,12 @@ function tool(name, description, properties, required, does, title = () => "Usin
     inputSchema: { type: "object", properties, required },
     execute: async (args, signal) => {
       const missing = required.find((field) => args?.[field] === void 0);
-      return missing ? failed(`${missing}: this is required.`) : does(args, signal);
+      return missing ? failed(`${missing}: required.`) : does(args, signal);
     }
   };
 }
 async function run(automation, event, coordinate, data, signal) {
-  if (!isCoordinate(coordinate)) return failed("coordinate: this has to be a list of texts.");
+  if (!isCoordinate(coordinate)) return failed("coordinate: must be a list of texts.");
   try {
     const before = automation.getPageState();
     const outcome = await automation.triggerEvent(event, coordinate, data, signal);

@@ -14,9 +14,9 @@ var words = {
   undo: "Undo"
 };
 var states = {
-  held: "Approved. You can undo it until it begins.",
-  sending: "Your decision is being sent and carried out…",
-  following: "Your decision is being carried out…",
+  held: "Approved. You can undo it until it starts.",
+  sending: "Sending your decision…",
+  following: "Running…",
   expired: "This has expired. Nothing was done.",
   completed: "Done.",
   failed: "Not done.",
@@ -80,7 +80,7 @@ function countdown(until, now) {
   const node = make("p", { className: "small", part: "approval-held", "aria-hidden": "true" });
   const tick = () => {
     const [left, next] = secondsLeft(until - now());
-    node.textContent = left > 0 ? `Begins in ${left} s` : "Beginning…";
+    node.textContent = left > 0 ? `Starts in ${left} s` : "Starting…";
     if (left > 0 && node.isConnected) setTimeout(tick, next);
   };
   queueMicrotask(tick);
@@ -185,7 +185,7 @@ var Cards = class {
       this.#dress(this.#editor.sheet);
       Object.assign(card, { edit: { args: card.approval.args }, error: "" });
     } catch {
-      card.error = "The form could not be loaded. Try again in a little while, or look into your inbox.";
+      card.error = "The form could not be loaded. Try again in a moment, or check your inbox.";
     }
     this.#host.chat.changed();
   }

@@ -73,7 +73,7 @@ var UsedPage = class {
         callId: call.id,
         result: JSON.stringify({
           ok: false,
-          error: "The page was loaded anew while this ran. It may have been done; look at the state of the page."
+          error: "The page was reloaded while this ran. It may have been done; check the state of the page."
         })
       };
     }
@@ -92,7 +92,7 @@ var UsedPage = class {
     this.#watched = automation;
     const { chat } = this;
     const clicks = automation?.onUserClick?.((click) => {
-      chat.activity = `Your turn: use “${click.label}” on the page yourself to go on.`;
+      chat.activity = `Your turn: use “${click.label}” on the page yourself to continue.`;
       chat.turn = click.label;
       chat.tell("change", {});
       click.done.then(() => {
@@ -189,11 +189,11 @@ var Transport = class {
     } catch (err) {
       if (err.field !== "history") throw err;
       throw new ApiError(
-        "This conversation cannot go on, because what was kept of it does not fit. Begin a new one.",
+        "This conversation cannot continue, because its stored history does not fit. Start a new one.",
         err
       );
     }
-    throw new ApiError("The connection broke before the answer was whole.");
+    throw new ApiError("The connection broke before the answer was complete.");
   }
   /**
    * Yields the updates of a run until it has ended.
@@ -215,7 +215,7 @@ function answer(given) {
   const calls = given.type === "tool-calls" && given.calls?.length > 0;
   const said = given.type === "response" && typeof given.message === "string";
   if (!Array.isArray(given.history) || !(calls || said)) {
-    throw new ApiError("The server gave an answer of an unknown kind.");
+    throw new ApiError("The server returned an unknown kind of answer.");
   }
   return given;
 }
@@ -235,7 +235,7 @@ var attached = (files = []) => files.length && { attachments: files.map(({ fileI
 var endOf = ({ state, edit, decision, ran }) => ({
   completed: edit ? "Done, with your changes" : "Done",
   expired: "Expired",
-  failed: { reject: "Rejected", undo: "Undone", take_back: "Withdrawn" }[decision] ?? (ran ? "Failed after it was begun" : "Not done")
+  failed: { reject: "Rejected", undo: "Undone", take_back: "Withdrawn" }[decision] ?? (ran ? "Failed partway" : "Not done")
 })[
   /** @type {string} */
   state
@@ -340,8 +340,8 @@ var GeminiChat = class extends EventTarget {
     this.#work.abort();
     const held = this.approvals.filter((card) => card.state === "held");
     const has = (state) => this.approvals.some((card) => card.state === state);
-    const waits = has("open") ? " What waits for your decision stays in your inbox." : "";
-    const goesOn = has("sending") || has("following") ? " What you have approved goes on." : "";
+    const waits = has("open") ? " Approvals that need your decision stay in your inbox." : "";
+    const goesOn = has("sending") || has("following") ? " What you have approved continues." : "";
     this.say("system", `Stopped.${waits}${goesOn}`);
     this.approvals = [];
     this.#open = this.#unanswered = null;
@@ -398,7 +398,7 @@ var GeminiChat = class extends EventTarget {
       this.#open = kept.open;
       this.#begin(() => this.#settle());
     } else if (kept.unanswered) {
-      this.#fail(new ApiError2("The page was loaded anew before the answer came, so the answer was lost. Try again to ask once more."));
+      this.#fail(new ApiError2("The page was reloaded before the answer arrived, so the answer was lost. Try again to ask once more."));
     }
     this.changed();
   }
@@ -452,7 +452,7 @@ var GeminiChat = class extends EventTarget {
     this.changed();
     if (++this.#trips > maxTrips) {
       this.#trips = 0;
-      throw new ApiError2(`This took more than ${maxTrips} steps, so it was stopped here. Try again to let it go on.`);
+      throw new ApiError2(`This took more than ${maxTrips} steps, so it was stopped here. Try again to continue.`);
     }
     const { definitions, pageState } = await this.#used.now();
     if (request.kind === "message") this.#messageId = request.id ??= newId2();
@@ -1035,7 +1035,7 @@ var GeminiChatElement = class extends HTMLElement {
       (await this.#files).add(files);
     } catch {
       this.#files = null;
-      say("Files cannot be added now. Try again in a little while.");
+      say("Files cannot be added now. Try again in a moment.");
     }
   }
   /** @param {Event} event */
@@ -1128,7 +1128,7 @@ var GeminiChatElement = class extends HTMLElement {
       this.#cards ??= new Cards(this, this.#ui.waiting, this.#ui.told);
       this.#render();
     } catch {
-      this.chat.interrupt("What waits for you could not be shown. Try again, or load this page again.");
+      this.chat.interrupt("The waiting approvals could not be shown. Try again, or reload this page.");
     }
   }
 };

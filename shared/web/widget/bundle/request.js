@@ -83,7 +83,7 @@ function hint(url) {
   const here = globalThis.location?.origin;
   const { origin } = new URL(url, here);
   if (origin === here) return;
-  console.warn(`countersign: ${origin} gave no answer that this page may read. If it is up, ALLOWED_ORIGINS there has to name ${here}.`);
+  console.warn(`countersign: ${origin} gave no answer that this page may read. If the server is up, its ALLOWED_ORIGINS must contain ${here}.`);
 }
 async function read(res) {
   if (!res.ok) throw await refusal(res);
@@ -120,7 +120,7 @@ async function refusal(res) {
   const { error = {} } = await json(res).catch(() => ({}));
   const { code = status === 401 ? "unauthenticated" : "", field, requestId, runId, moments, message } = error;
   if (code === "origin_forbidden") {
-    console.warn(`countersign: ${message} Its file there (origins) has to name ${globalThis.location?.origin}.`);
+    console.warn(`countersign: ${message} Its file’s origins must contain ${globalThis.location?.origin}.`);
   }
   const said = code === "unauthenticated" ? "You are not signed in. Sign in again; nothing is lost." : told(message ?? "", moments) || `The server refused the request (${status}).`;
   return new ApiError(

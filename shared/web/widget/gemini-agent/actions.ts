@@ -23,7 +23,7 @@ async function ask<Output>(agent: Countersign, method: string, path: string, bod
   try {
     response = await fetch(agent.endpoint.replace(/\/+$/, '') + path, { method, headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(patience) });
   } catch {
-    throw new ActionError('unreachable', 'The agent cannot be reached. Try again in a little while.');
+    throw new ActionError('unreachable', 'The agent cannot be reached. Try again in a moment.');
   }
   const answer = await response.json().catch(() => null);
   if (!response.ok || !answer) throw new ActionError(String(answer?.error?.code ?? 'failed'), String(answer?.error?.message ?? 'The agent has a problem at the moment.'));

@@ -42,7 +42,7 @@ export function act(eventType, elements, data) {
   if (kind === 'radio') return pick(/** @type {HTMLInputElement[]} */ (elements), data.value);
   if (kind === 'select') return choose(/** @type {HTMLSelectElement} */ (el), data.value);
   if (kind === 'text' && eventType !== 'click') return fill(el, data.value);
-  return refused(`"${labelOf(el)}" does not take the event ${eventType}.`);
+  return refused(`"${labelOf(el)}" does not support the event ${eventType}.`);
 }
 
 /** @param {() => void} what @returns {Outcome} */
@@ -62,7 +62,7 @@ function tick(box, checked) {
 function pick(group, value) {
   const radio = group.find((r) => r.value === String(value));
   if (!radio) {
-    return refused(`There is no such choice. The choices are: ${group.map((r) => r.value).join(', ').slice(0, 500)}.`);
+    return refused(`Unknown choice. The choices are: ${group.map((r) => r.value).join(', ').slice(0, 500)}.`);
   }
   const why = obstacle(radio);
   if (why) return refused(why);
@@ -78,7 +78,7 @@ function choose(select, value) {
   const missing = wanted.find((w) => !options.some((o) => o.value === w));
   if (missing !== undefined) {
     return refused(
-      `There is no such choice. The choices are: ${options.map((o) => o.value).join(', ').slice(0, 500)}.`);
+      `Unknown choice. The choices are: ${options.map((o) => o.value).join(', ').slice(0, 500)}.`);
   }
   if (select.multiple) for (const option of select.options) option.selected = wanted.includes(option.value);
   else setNative(select, 'value', wanted[0]);
@@ -102,7 +102,7 @@ function fill(el, value) {
   setNative(field, 'value', text);
   if (text !== '' && field.value === '') {
     setNative(field, 'value', before);
-    return refused(`"${labelOf(field)}" does not take this text; it is a field of type ${field.type}.`);
+    return refused(`"${labelOf(field)}" does not accept this text; it is a field of type ${field.type}.`);
   }
   return tell(field);
 }

@@ -14,8 +14,8 @@ const words = {
 
 /** @type {Record<string, string>} */
 const states = {
-  held: 'Approved. You can undo it until it begins.', sending: 'Your decision is being sent and carried out…',
-  following: 'Your decision is being carried out…', expired: 'This has expired. Nothing was done.', completed: 'Done.',
+  held: 'Approved. You can undo it until it starts.', sending: 'Sending your decision…',
+  following: 'Running…', expired: 'This has expired. Nothing was done.', completed: 'Done.',
   failed: 'Not done.', ran: 'Failed partway: what it did remains.',
 };
 
@@ -71,7 +71,7 @@ function countdown(until, now) {
   const node = make('p', { className: 'small', part: 'approval-held', 'aria-hidden': 'true' });
   const tick = () => {
     const [left, next] = secondsLeft(until - now());
-    node.textContent = left > 0 ? `Begins in ${left} s` : 'Beginning…';
+    node.textContent = left > 0 ? `Starts in ${left} s` : 'Starting…';
     if (left > 0 && node.isConnected) setTimeout(tick, next);
   };
   queueMicrotask(tick);
@@ -186,7 +186,7 @@ export class Cards {
       this.#dress(this.#editor.sheet);
       Object.assign(card, { edit: { args: card.approval.args }, error: '' });
     } catch {
-      card.error = 'The form could not be loaded. Try again in a little while, or look into your inbox.';
+      card.error = 'The form could not be loaded. Try again in a moment, or check your inbox.';
     }
     this.#host.chat.changed();
   }

@@ -15,7 +15,7 @@ export function changes(before, after) {
     events: difference({ customEvents: before.customEvents }, { customEvents: after.customEvents }).customEvents ?? {},
   }).filter(([, changed]) => Object.keys(changed ?? {}).length));
   return /** @type {Record<string, unknown> | null} */ (within(found, maxBytes))
-    ?? { leftOut: 'more than is told here; the page state has all of it' };
+    ?? { leftOut: 'more changes than this list; the page state has all of them' };
 }
 
 /** @param {Record<string, any>} before @param {Record<string, any>} after @returns {Record<string, any>} */

@@ -21,7 +21,7 @@ const attached = (files = []) => files.length && { attachments: files.map(({ fil
 const endOf = ({ state, edit, decision, ran }) => ({
   completed: edit ? 'Done, with your changes' : 'Done', expired: 'Expired',
   failed: { reject: 'Rejected', undo: 'Undone', take_back: 'Withdrawn' }[decision]
-    ?? (ran ? 'Failed after it was begun' : 'Not done'),
+    ?? (ran ? 'Failed partway' : 'Not done'),
 }[/** @type {string} */ (state)]);
 
 /**
@@ -123,8 +123,8 @@ export class GeminiChat extends EventTarget {
     this.#work.abort();
     const held = this.approvals.filter((card) => card.state === 'held');
     const has = (/** @type {Card['state']} */ state) => this.approvals.some((card) => card.state === state);
-    const waits = has('open') ? ' What waits for your decision stays in your inbox.' : '';
-    const goesOn = has('sending') || has('following') ? ' What you have approved goes on.' : '';
+    const waits = has('open') ? ' Approvals that need your decision stay in your inbox.' : '';
+    const goesOn = has('sending') || has('following') ? ' What you have approved continues.' : '';
     this.say('system', `Stopped.${waits}${goesOn}`);
     this.approvals = [];
     this.#open = this.#unanswered = null;
@@ -180,7 +180,7 @@ export class GeminiChat extends EventTarget {
       this.#open = kept.open;
       this.#begin(() => this.#settle());
     } else if (kept.unanswered) {
-      this.#fail(new ApiError('The page was loaded anew before the answer came, so the answer was lost. Try again to '
+      this.#fail(new ApiError('The page was reloaded before the answer arrived, so the answer was lost. Try again to '
         + 'ask once more.'));
     }
     this.changed();
@@ -234,7 +234,7 @@ export class GeminiChat extends EventTarget {
     this.changed();
     if (++this.#trips > maxTrips) {
       this.#trips = 0;
-      throw new ApiError(`This took more than ${maxTrips} steps, so it was stopped here. Try again to let it go on.`);
+      throw new ApiError(`This took more than ${maxTrips} steps, so it was stopped here. Try again to continue.`);
     }
     const { definitions, pageState } = await this.#used.now();
     // requests stored by the previous release have no ID

@@ -212,7 +212,7 @@ export class GeminiChatElement extends HTMLElement {
       (await this.#files).add(files);
     } catch {
       this.#files = null;
-      say('Files cannot be added now. Try again in a little while.');
+      say('Files cannot be added now. Try again in a moment.');
     }
   }
 
@@ -314,7 +314,7 @@ export class GeminiChatElement extends HTMLElement {
       this.#cards ??= new Cards(this, this.#ui.waiting, this.#ui.told);
       this.#render();
     } catch {
-      this.chat.interrupt('What waits for you could not be shown. Try again, or load this page again.');
+      this.chat.interrupt('The waiting approvals could not be shown. Try again, or reload this page.');
     }
   }
 }

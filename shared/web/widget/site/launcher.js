@@ -41,7 +41,7 @@ export class Launcher {
     if (chat.turn && narrow.matches) this.#host.removeAttribute('open');
     const open = this.#host.hasAttribute('open');
     const waits = chat.approvals.filter((card) => card.state === 'open').length + (chat.turn ? 1 : 0);
-    const words = waits ? `${waits} ${waits === 1 ? 'waits' : 'wait'} for you` : '';
+    const words = waits ? `${waits} ${waits === 1 ? 'needs' : 'need'} your decision` : '';
     this.#button.hidden = open;
     this.#button.ariaLabel =
       `Open the chat: ${this.#host.getAttribute('heading') || 'Assistant'}${words && `, ${words}`}`;

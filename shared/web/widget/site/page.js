@@ -37,7 +37,7 @@ export class UsedPage {
     if (open.running === call.id) {
       return { callId: call.id,
         result: JSON.stringify({ ok: false,
-          error: 'The page was loaded anew while this ran. It may have been done; look at the state of the page.' }) };
+          error: 'The page was reloaded while this ran. It may have been done; check the state of the page.' }) };
     }
     this.#open = Object.assign(open, { running: call.id });
     const tool = tools.get(call.name);
@@ -56,7 +56,7 @@ export class UsedPage {
     this.#watched = automation;
     const { chat } = this;
     const clicks = automation?.onUserClick?.((click) => {
-      chat.activity = `Your turn: use “${click.label}” on the page yourself to go on.`;
+      chat.activity = `Your turn: use “${click.label}” on the page yourself to continue.`;
       chat.turn = click.label;
       chat.tell('change', {});
       click.done.then(() => {

@@ -30,11 +30,11 @@ export function buildTools(automation) {
 function generic(automation, leftOut) {
   const more = leftOut ? ` ${leftOut} interactions have no tool of their own; use this one for them.` : '';
   const coordinate = { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 20,
-    description: 'A coordinate as the interactions of the page give it.' };
+    description: 'A coordinate from the interactions of the page.' };
   return [
     tool('trigger-interaction', `Triggers an event on an element of the page.${more}`, {
       coordinate,
-      event: { type: 'string', enum: ['click', 'focus', 'blur'], description: 'click where it is left out.' },
+      event: { type: 'string', enum: ['click', 'focus', 'blur'], description: 'The default is click.' },
     }, ['coordinate'], (args, signal) => run(automation, String(args.event ?? 'click'), args.coordinate, {}, signal)),
     tool('fill-input', `Fills a field, ticks a checkbox (value true or false) or chooses an option of the page.${more}`,
       {
@@ -65,7 +65,7 @@ function semantic(automation, interaction, taken) {
     : interaction.asksFirst ? ' The user is asked first.' : '';
   /** @type {Record<string, unknown>} */
   const properties =
-    { ...(interaction.items && { key: { type: 'string', enum: listed, description: 'Which one of the list.' } }),
+    { ...(interaction.items && { key: { type: 'string', enum: listed, description: 'The item of the list.' } }),
       ...valueSchema(verb, interaction) };
   const required = Object.keys(properties);
   const says = { click: 'Clicks', fill: 'Fills', toggle: 'Ticks or unticks', select: 'Chooses in' }[verb];
@@ -141,7 +141,7 @@ function tool(name, description, properties, required, does, title = () => 'Usin
     inputSchema: { type: 'object', properties, required },
     execute: async (args, signal) => {
       const missing = required.find((field) => args?.[field] === undefined);
-      return missing ? failed(`${missing}: this is required.`) : does(args, signal);
+      return missing ? failed(`${missing}: required.`) : does(args, signal);
     },
   };
 }
@@ -151,7 +151,7 @@ function tool(name, description, properties, required, does, title = () => 'Usin
  * @param {AbortSignal} [signal] @returns {Promise<ToolResult>}
  */
 async function run(automation, event, coordinate, data, signal) {
-  if (!isCoordinate(coordinate)) return failed('coordinate: this has to be a list of texts.');
+  if (!isCoordinate(coordinate)) return failed('coordinate: must be a list of texts.');
   try {
     const before = automation.getPageState();
     const outcome = await automation.triggerEvent(event, coordinate, data, signal);

@@ -33,9 +33,9 @@ export class Transport {
     } catch (/** @type {any} */ err) {
       if (err.field !== 'history') throw err;
       throw new ApiError(
-        'This conversation cannot go on, because what was kept of it does not fit. Begin a new one.', err);
+        'This conversation cannot continue, because its stored history does not fit. Start a new one.', err);
     }
-    throw new ApiError('The connection broke before the answer was whole.');
+    throw new ApiError('The connection broke before the answer was complete.');
   }
 
   /**
@@ -61,7 +61,7 @@ function answer(given) {
   const calls = given.type === 'tool-calls' && given.calls?.length > 0;
   const said = given.type === 'response' && typeof given.message === 'string';
   if (!Array.isArray(given.history) || !(calls || said)) {
-    throw new ApiError('The server gave an answer of an unknown kind.');
+    throw new ApiError('The server returned an unknown kind of answer.');
   }
   return given;
 }

@@ -44,7 +44,7 @@ export function questions() {
      */
     ask: async (find, eventType, coordinate, data, signal) => {
       const [listener] = listeners;
-      if (!listener) return 'The user has to be asked first, and nobody here can ask them.';
+      if (!listener) return 'The user must be asked first, and this page cannot ask them.';
       const el = /** @type {HTMLElement} */ (find());
       const title = titleOf(el, eventType, data);
       const fields = [

@@ -99,9 +99,9 @@ export const approvals = {
       await card.getByRole('button', { name: 'Approve' }).click();
     };
     await approve('held');
-    await card.getByText('Approved. You can undo it until it begins.').waitFor();
+    await card.getByText('Approved. You can undo it until it starts.').waitFor();
     await settled('the seconds are counted',
-      async () => /^Begins in \d+ s$/.test(await card.locator('[part=approval-held]').innerText()));
+      async () => /^Starts in \d+ s$/.test(await card.locator('[part=approval-held]').innerText()));
     expect('nothing else can be said to it', (await card.getByRole('button').count()) === 1);
     await settled('nothing else can be asked meanwhile',
       async () => (await prop(page, 'isLoading')) && send(page).isHidden());
@@ -133,7 +133,7 @@ export const approvals = {
     await ask(page, 'elsewhere');
     await card.getByRole('button', { name: 'Approve' }).waitFor();
     await elsewhere(page, 'elsewhere', 'approve_once');
-    await card.getByText('Approved. You can undo it until it begins.').waitFor();
+    await card.getByText('Approved. You can undo it until it starts.').waitFor();
     await elsewhere(page, 'elsewhere', 'undo');
     await log(page).getByText('Somebody took it back.').waitFor();
     expect('here nothing was decided', (await seen(page)).resolved === null);
@@ -184,7 +184,7 @@ export const approvals = {
     const card = page.getByRole('region', { name: 'Approval: Send an e-mail' });
     await card.getByRole('button', { name: 'Reject' }).click();
     await card.getByText('It is not known whether your decision has arrived. Please decide again.').waitFor();
-    const always = 'Always allow mails to ana@example.com and ken@example.org (90 days)';
+    const always = 'Always allow e-mails to ana@example.com and ken@example.org (90 days)';
     expect('what would be always allowed is named', await card.getByRole('button', { name: always }).isVisible());
     await accessible(page, 'after a decision that failed');
     await card.getByRole('button', { name: 'Reject' }).click();

@@ -35,7 +35,7 @@ export const pages = {
     expect('it is said how many have none', /have no tool of their own/.test(found.says) && found.last);
     expect(`the state has ${found.bytes} bytes`,
       found.bytes <= 32768 && found.state.includes('"leftOut"') && found.state.includes('more characters'));
-    expect('what is missing is named', found.wrong.ok === false && found.wrong.error === 'value: this is required.');
+    expect('what is missing is named', found.wrong.ok === false && found.wrong.error === 'value: required.');
     await page.context().close();
   },
 

@@ -56,7 +56,7 @@ export const shapes = {
     await accessible(page, 'open, with an approval');
     await shot(page, 'launcher-open');
     await page.keyboard.press('Escape');
-    const waiting = page.getByRole('button', { name: 'Open the chat: Shop assistant, 1 waits for you' });
+    const waiting = page.getByRole('button', { name: 'Open the chat: Shop assistant, 1 needs your decision' });
     await waiting.waitFor();
     await settled('it is closed, and the focus is where it came from',
       async () => await card.isHidden() && focused('launcher'));
@@ -89,7 +89,7 @@ export const shapes = {
       await accessible(page, `${colorScheme}, and over the page`);
       await shot(page, `launcher-narrow-${colorScheme}`);
       await ask(page, 'order');
-      await page.getByRole('button', { name: 'Open the chat: Shop assistant, 1 waits for you' }).waitFor();
+      await page.getByRole('button', { name: 'Open the chat: Shop assistant, 1 needs your decision' }).waitFor();
       expect('it is said what is to be done',
         await page.getByText('Your turn: use “Place order” on the page', { exact: true }).isVisible());
       await accessible(page, `${colorScheme}, and it is the user's turn`);
@@ -113,7 +113,7 @@ export const shapes = {
     expect(`these have none: ${edges}`, edges.length === 0);
     await shot(page, 'forced-colours');
     await page.evaluate(() => document.querySelector('gemini-chat').setAttribute('launcher', ''));
-    const button = page.getByRole('button', { name: 'Open the chat: Shop assistant, 1 waits for you' });
+    const button = page.getByRole('button', { name: 'Open the chat: Shop assistant, 1 needs your decision' });
     await button.waitFor();
     expect('the button has one', await button.evaluate((b) => getComputedStyle(b).borderTopStyle === 'solid'));
     await button.focus();

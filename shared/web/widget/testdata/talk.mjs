@@ -97,7 +97,7 @@ export const talk = {
     await log(page).getByText('I could not.').waitFor();
     const said = (await seen(page)).results.map((r) => JSON.parse(r.result).error);
     expect(said.join(' | '), /disabled/.test(said[0]) && /not visible/.test(said[1]) && /nothing at/.test(said[2])
-      && /no tool/.test(said[3]) && /no such choice/.test(said[4]));
+      && /no tool/.test(said[3]) && /Unknown choice/.test(said[4]));
     expect('the password is as it was', (await page.getByLabel('Password').inputValue()) === 'hunter2');
   },
 

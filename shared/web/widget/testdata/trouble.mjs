@@ -113,7 +113,7 @@ export const trouble = {
     await page.reload();
     await log(page).getByText('After the reload.').waitFor();
     const { results } = await seen(page);
-    expect('it is told that nobody knows', /loaded anew/.test(results.at(-1).result));
+    expect('it is told that nobody knows', /reloaded while/.test(results.at(-1).result));
     await page.route('**/api/agent/chat', () => {});
     await ask(page, 'in flight');
     await settled('it loads', () => prop(page, 'isLoading'));
