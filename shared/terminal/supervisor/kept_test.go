@@ -84,8 +84,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestInputDuringCheck types the answer while the host is looking whether the command waits for it. The command then
-// works without printing anything, and is not reported as waiting.
+// TestInputDuringCheck types the answer while the host checks whether the command waits for it. The command then works
+// without printing anything, and is not reported as waiting.
 func TestInputDuringCheck(t *testing.T) {
 	path := sshd.Without(t, "stty")
 	stty, err := exec.LookPath("stty")

@@ -97,7 +97,7 @@ func (c *Container) fills() string {
 }
 
 // filling returns what a shell does in a container that fills a volume: with arguments it is an installer, and without
-// any it only looks whether the volume is filled (exit code 12).
+// any it only checks whether the volume is filled (exit code 12).
 func (e *Engine) filling(p *process, volume string) func(io.Reader) (string, string, bool) {
 	return func(io.Reader) (stdout, stderr string, answers bool) {
 		f := fakegoogle.Fault{}

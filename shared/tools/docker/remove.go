@@ -89,7 +89,7 @@ func ownedByUser(ctx context.Context, e Engine, c tool.Call, id string) (bool, e
 	return slices.ContainsFunc(has, func(one container.Container) bool { return one.ID == id }), err
 }
 
-// removed returns the outcome of a removal. If the engine does not find the container, it looks whether the container
+// removed returns the outcome of a removal. If the engine does not find the container, it checks whether the container
 // is gone, as requested.
 func removed(err error) (Removed, error) {
 	switch {
