@@ -138,8 +138,8 @@ func (w *env) begin(a *linking.Accounts, uid, login string) linking.Answer {
 func (w *env) link(a *linking.Accounts, uid, login string) {
 	w.t.Helper()
 	gotUID, returnTo, err := a.Callback(w.t.Context(), w.begin(a, uid, login))
-	if gotUID != uid || returnTo != "/settings" || err != nil {
-		w.t.Fatalf("the callback is for %q and leads to %q (%v)", gotUID, returnTo, err)
+	if got := [2]string{gotUID, returnTo}; err != nil || got != [2]string{uid, "/settings"} {
+		w.t.Fatalf("the callback is for %q (%v), want %q and /settings", got, err, uid)
 	}
 }
 

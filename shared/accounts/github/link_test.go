@@ -7,10 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/countersign-run/countersign/shared/accounts/github"
 	"github.com/countersign-run/countersign/shared/accounts/google"
 	"github.com/countersign-run/countersign/shared/accounts/linking"
 	"github.com/countersign-run/countersign/shared/accounts/tokenkey"
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
@@ -26,13 +30,16 @@ func TestLinkAndUse(t *testing.T) {
 	w.link(a, "u1", "octo-cat")
 	w.is(a, "u1", "octo-cat")
 	list, err := a.List(t.Context(), "u1")
-	if err != nil || len(list) != 1 || list[0].Provider != "github" || list[0].Login != "octo-cat" ||
-		list[0].Email != "" || list[0].Status != "linked" || list[0].Scopes == nil {
-		t.Errorf("listed as %+v (%v)", list, err)
+	want := []linking.Connection{{Provider: "github", Login: "octo-cat", Status: "linked", Scopes: []string{}}}
+	if diff := cmp.Diff(want, list, cmpopts.IgnoreFields(linking.Connection{}, "LinkedAt")); err != nil || diff != "" {
+		t.Errorf("List: %v, and the list differs (-want +got):\n%s", err, diff)
 	}
 	in, err := a.Place(t.Context(), "u1", nil)
-	if err != nil || in.Label != "As" || in.Name != "octo-cat" || in.ID == "" {
-		t.Errorf("the place is %+v (%v)", in, err)
+	if diff := cmp.Diff(tool.Place{Label: "As", Name: "octo-cat", ID: in.ID}, in); err != nil || diff != "" {
+		t.Errorf("Place: %v, and the place differs (-want +got):\n%s", err, diff)
+	}
+	if in.ID == "" {
+		t.Error("the place has no ID")
 	}
 	w.expect(func() error { _, err := w.whose(a, "u2"); return err }(), fault.Auth, fault.CodeReauth)
 }
@@ -93,9 +100,17 @@ func TestPlaceOfAnotherAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u, err := url.Parse(consent.URL); err != nil || u.Query().Get("login") != "octo-cat" ||
-		u.Query().Get("code_challenge_method") != "S256" || u.Query().Has("scope") {
-		t.Errorf("the consent's address is %s (%v)", consent.URL, err)
+	u, err := url.Parse(consent.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, name := range []string{"login", "code_challenge_method", "scope"} {
+		got[name] = u.Query().Get(name)
+	}
+	asks := map[string]string{"login": "octo-cat", "code_challenge_method": "S256", "scope": ""}
+	if diff := cmp.Diff(asks, got); diff != "" {
+		t.Errorf("the parameters of %s differ (-want +got):\n%s", u, diff)
 	}
 	w.link(a, "u1", "mona")
 	_, err = a.Client(t.Context(), "u1", first)
@@ -248,8 +263,8 @@ func TestUnlink(t *testing.T) {
 			c.spoil(w)
 			a := w.instance()
 			got, err := a.Unlink(t.Context(), "u1")
-			if err != nil || !got.Existed || got.Revoked != c.revoked {
-				t.Errorf("got %+v (%v), want revoked %v", got, err, c.revoked)
+			if want := (linking.Unlinked{Existed: true, Revoked: c.revoked}); err != nil || got != want {
+				t.Errorf("Unlink = %+v, %v; want %+v", got, err, want)
 			}
 			if got := w.status("u1"); got != "none" {
 				t.Errorf("the link is %s", got)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/countersign-run/countersign/shared/accounts/github"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -46,8 +48,11 @@ func TestOwnTokenOfOneUser(t *testing.T) {
 	w.link(w.instance(), "u1", "mona")
 	for uid, want := range map[string]string{"owner": "octo-cat", "u1": "mona"} {
 		in, err := a.Place(t.Context(), uid, nil)
-		if err != nil || in.Label != "As" || in.Name != want || in.ID == "" {
-			t.Fatalf("%s is in %+v (%v)", uid, in, err)
+		if diff := cmp.Diff(tool.Place{Label: "As", Name: want, ID: in.ID}, in); err != nil || diff != "" {
+			t.Fatalf("Place of %s: %v, and the place differs (-want +got):\n%s", uid, err, diff)
+		}
+		if in.ID == "" {
+			t.Fatalf("the place of %s has no ID", uid)
 		}
 		c, err := a.Client(t.Context(), uid, in)
 		if err != nil {

@@ -1,12 +1,14 @@
 package google_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/accounts/google"
+	"github.com/countersign-run/countersign/shared/accounts/linking"
 	"github.com/countersign-run/countersign/shared/accounts/tokenkey"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store"
@@ -19,8 +21,9 @@ func TestRejectedAccessToken(t *testing.T) {
 	w.linked(a, "u1", "one@example.com", compose)
 	c := w.client(a, "u1")
 	w.provider.forgetAccess()
-	if account, status, err := w.ask(c); err != nil || status != 200 || account != "one@example.com" {
-		t.Fatalf("after a 401: %q, %d, %v", account, status, err)
+	account, status, err := w.ask(c)
+	if got := fmt.Sprint(account, " ", status, " ", err); got != "one@example.com 200 <nil>" {
+		t.Fatalf("after a 401: %s; want one@example.com 200", got)
 	}
 	if api, refreshes := w.provider.count("api"), w.provider.count("refresh_token"); api != 2 || refreshes != 2 {
 		t.Errorf("%d calls and %d refreshes, want two each", api, refreshes)
@@ -103,8 +106,8 @@ func TestUnlink(t *testing.T) {
 			c.spoil(w)
 			a := w.instance()
 			got, err := a.Unlink(t.Context(), "u1")
-			if err != nil || !got.Existed || got.Revoked != c.revoked {
-				t.Errorf("got %+v (%v), want revoked %v", got, err, c.revoked)
+			if want := (linking.Unlinked{Existed: true, Revoked: c.revoked}); err != nil || got != want {
+				t.Errorf("Unlink = %+v, %v; want %+v", got, err, want)
 			}
 			if list, err := a.List(t.Context(), "u1"); err != nil || len(list) != 0 {
 				t.Errorf("the link is still there: %+v (%v)", list, err)
@@ -146,9 +149,12 @@ func TestLinksInAudit(t *testing.T) {
 		}
 		entries, got = append(entries, e), got+" "+e.Kind
 	}
-	if got != " linked linked unlinked linked unlinked" || entries[0].Ref == entries[1].Ref ||
-		entries[1].Ref != entries[2].Ref {
-		t.Errorf("the chain is%s: %+v", got, entries)
+	if want := " linked linked unlinked linked unlinked"; got != want {
+		t.Fatalf("the chain is%s, want%s: %+v", got, want, entries)
+	}
+	if entries[0].Ref == entries[1].Ref || entries[1].Ref != entries[2].Ref {
+		t.Errorf("the first account's entry has %q, the second one's %q and %q; want two accounts",
+			entries[0].Ref, entries[1].Ref, entries[2].Ref)
 	}
 	if wrong := audit.Verify(entries, audit.HeadOf(entries)); len(wrong) > 0 {
 		t.Error(wrong)

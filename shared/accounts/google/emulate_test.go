@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	calendarapi "google.golang.org/api/calendar/v3"
 	"google.golang.org/api/option"
 
@@ -62,9 +64,9 @@ func (e *emulated) begin(a *linking.Accounts, without ...string) linking.Answer 
 
 func (e *emulated) link(a *linking.Accounts) {
 	e.t.Helper()
-	if uid, returnTo, err := a.Callback(e.t.Context(), e.begin(a)); uid != "u1" || returnTo != "/settings" ||
-		err != nil {
-		e.t.Fatalf("Callback = %q, %q, %v", uid, returnTo, err)
+	uid, returnTo, err := a.Callback(e.t.Context(), e.begin(a))
+	if got, want := [2]string{uid, returnTo}, [2]string{"u1", "/settings"}; err != nil || got != want {
+		e.t.Fatalf("Callback = %q, %v; want %q", got, err, want)
 	}
 }
 
@@ -94,8 +96,10 @@ func TestLinkOnEmulator(t *testing.T) {
 	a := e.accounts()
 	e.link(a)
 	list, err := a.List(t.Context(), "u1")
-	if err != nil || len(list) != 1 || list[0].Status != "linked" || list[0].Email != emulate.User {
-		t.Errorf("List = %+v, %v", list, err)
+	want := []linking.Connection{{Provider: "google", Email: emulate.User, Status: "linked"}}
+	if diff := cmp.Diff(want, list, cmpopts.IgnoreFields(linking.Connection{}, "Scopes", "LinkedAt")); err != nil ||
+		diff != "" {
+		t.Errorf("List: %v, and the list differs (-want +got):\n%s", err, diff)
 	}
 	if err := e.use(e.client(a)); err != nil {
 		t.Error(err)
@@ -206,8 +210,8 @@ func TestUnlinkOnEmulator(t *testing.T) {
 	a := e.accounts()
 	e.link(a)
 	c, elsewhere := e.client(a), e.client(e.accounts())
-	if got, err := a.Unlink(t.Context(), "u1"); err != nil || !got.Existed || !got.Revoked {
-		t.Fatalf("Unlink = %+v, %v", got, err)
+	if got, err := a.Unlink(t.Context(), "u1"); err != nil || got != (linking.Unlinked{Existed: true, Revoked: true}) {
+		t.Fatalf("Unlink = %+v, %v; want one that existed and was revoked", got, err)
 	}
 	for name, client := range map[string]*http.Client{"here": c, "in another process": elsewhere} {
 		if err := e.use(client); err == nil {
@@ -224,7 +228,7 @@ func TestUnlinkNotRevoked(t *testing.T) {
 	a := e.accounts()
 	e.link(a)
 	e.Break("revoke", emulate.Fault{Status: 503})
-	if got, err := a.Unlink(t.Context(), "u1"); err != nil || !got.Existed || got.Revoked {
+	if got, err := a.Unlink(t.Context(), "u1"); err != nil || got != (linking.Unlinked{Existed: true}) {
 		t.Errorf("Unlink = %+v, %v; want one that existed and was not revoked", got, err)
 	}
 }

@@ -165,9 +165,11 @@ func TestDeleteLongConversation(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if kinds[records.ItemMessage] != endless+1 || kinds[records.ItemRun] != 2 || kinds[records.ItemThread] != 1 ||
-			kinds[records.ItemOutput] != 1 {
-			t.Errorf("the export has %v", kinds)
+		for kind, want := range map[string]int{records.ItemMessage: endless + 1, records.ItemRun: 2,
+			records.ItemThread: 1, records.ItemOutput: 1} {
+			if kinds[kind] != want {
+				t.Errorf("the export has %d of %s, want %d", kinds[kind], kind, want)
+			}
 		}
 		if gone, err := r.DeleteThread(t.Context(), "ana", long); err != nil || !gone {
 			t.Fatalf("%t %v", gone, err)

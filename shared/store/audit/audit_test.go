@@ -42,9 +42,12 @@ func problems(t testing.TB, entries []audit.Entry, head audit.Head) (texts []str
 
 func TestSeal(t *testing.T) {
 	entries, head := chain("run-1", 3)
-	if head.Seq != 3 || head.Hash != entries[2].Hash || entries[0].PrevHash != "" ||
-		entries[1].PrevHash != entries[0].Hash {
-		t.Errorf("the head is %v", head)
+	if head.Seq != 3 || head.Hash != entries[2].Hash {
+		t.Errorf("the head is %v, want entry 3 with the hash %s", head, entries[2].Hash)
+	}
+	before := [2]string{entries[0].PrevHash, entries[1].PrevHash}
+	if want := [2]string{"", entries[0].Hash}; before != want {
+		t.Errorf("the first entries follow %q, want %q", before, want)
 	}
 	if at := entries[0].At; at.Nanosecond() != 123456000 {
 		t.Errorf("the time is %v, and a store keeps microseconds", at)

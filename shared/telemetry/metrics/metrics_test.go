@@ -2,9 +2,10 @@ package metrics_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/countersign-run/countersign/shared/telemetry/metrics"
 )
@@ -38,18 +39,20 @@ func TestMeasure(t *testing.T) {
 	m.Measure(open, 3)
 	want := []string{"asked blue 4 1 []", "asked red 3 2 []", "open  3 2 []", "took  5.5 3 [1 1 1]"}
 	now = now.Add(time.Minute)
-	if got := m.Batch(false); !slices.Equal(shown(got), want) || !got.New || got.To.Sub(got.From) != time.Minute {
-		t.Errorf("%v %q", got, shown(got))
+	is := func(got metrics.Batch, isNew bool, points ...string) {
+		t.Helper()
+		if diff := cmp.Diff(points, shown(got)); diff != "" {
+			t.Errorf("the points differ (-want +got):\n%s", diff)
+		}
+		if d := got.To.Sub(got.From); got.New != isNew || d != time.Minute {
+			t.Errorf("new: %t, after %s; want %t and a minute", got.New, d, isNew)
+		}
 	}
-	if got := m.Batch(true); !slices.Equal(shown(got), want) || got.New {
-		t.Errorf("%v %q", got, shown(got))
-	}
+	is(m.Batch(false), true, want...)
+	is(m.Batch(true), false, want...)
 	now = now.Add(time.Minute)
 	m.Measure(took, 1)
-	got := m.Batch(true)
-	if !slices.Equal(shown(got), []string{"took  1 1 [1 0 0]"}) || !got.New || got.To.Sub(got.From) != time.Minute {
-		t.Errorf("%v %q", got, shown(got))
-	}
+	is(m.Batch(true), true, "took  1 1 [1 0 0]")
 }
 
 // TestTooManySeries checks that values beyond the limit are summed in one series.

@@ -91,23 +91,16 @@ func TestRequestLine(t *testing.T) {
 	request, _ := line["httpRequest"].(map[string]any)
 	want := map[string]any{"requestMethod": "POST", "requestUrl": "POST /api/agent/runs/{runId}/cancel",
 		"status": 409.0, "responseSize": "5", "latency": "0.250000s"}
-	for k, v := range want {
-		if request[k] != v {
-			t.Errorf("%s is %v, want %v", k, request[k], v)
-		}
+	has(t, request, want)
+	has(t, line, map[string]any{"severity": "INFO", "runId": "r-1", "user": obs.UserHash("user-" + canary),
+		"logging.googleapis.com/trace":         "projects/p1/traces/4bf92f3577b34da6a3ce929d0e0e4736",
+		"logging.googleapis.com/spanId":        "00f067aa0ba902b7",
+		"logging.googleapis.com/trace_sampled": true})
+	const id = "30313233343536373839616263646566"
+	if got := w.Header().Get("X-Request-Id"); got != id {
+		t.Errorf("the ID is %q, want %q", got, id)
 	}
-	if line["severity"] != "INFO" || line["runId"] != "r-1" || line["user"] != obs.UserHash("user-"+canary) {
-		t.Errorf("the line is %v", line)
-	}
-	if line["logging.googleapis.com/trace"] != "projects/p1/traces/4bf92f3577b34da6a3ce929d0e0e4736" ||
-		line["logging.googleapis.com/spanId"] != "00f067aa0ba902b7" ||
-		line["logging.googleapis.com/trace_sampled"] != true {
-		t.Errorf("the trace is not in %v", line)
-	}
-	id := w.Header().Get("X-Request-Id")
-	if id != "30313233343536373839616263646566" || labels(line)["requestId"] != id || labels(line)["release"] != "r1" {
-		t.Errorf("the id is %q, the labels are %v", id, labels(line))
-	}
+	has(t, labels(line), map[string]any{"requestId": id, "release": "r1"})
 	if text, err := json.Marshal(line); err != nil || strings.Contains(string(text), canary) {
 		t.Errorf("%s %v", text, err)
 	}
@@ -188,16 +181,21 @@ func TestPanics(t *testing.T) {
 	r := func() *http.Request { return httptest.NewRequest("GET", "/", nil) }
 	t.Run("before an answer", func(t *testing.T) {
 		lines, w := edge(t, r(), func(http.ResponseWriter, *http.Request) { panic(errors.New("Bearer " + canary)) })
-		if len(lines) != 2 || lines[0]["message"] != "a handler panicked" || lines[1]["severity"] != "ERROR" {
-			t.Errorf("the lines are %v", lines)
+		if len(lines) != 2 {
+			t.Fatalf("%d lines, want 2: %v", len(lines), lines)
 		}
+		has(t, lines[0], map[string]any{"message": "a handler panicked"})
+		has(t, lines[1], map[string]any{"severity": "ERROR"})
 		var body struct {
 			OK    bool
 			Error struct{ Class, Code, Message, RequestID string }
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || w.Code != 500 || body.Error.Code != "internal" ||
-			body.Error.RequestID != w.Header().Get("X-Request-Id") {
-			t.Errorf("answered %d %q", w.Code, w.Body)
+		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || w.Code != 500 {
+			t.Errorf("answered %d %q (%v), want 500", w.Code, w.Body, err)
+		}
+		got := [2]string{body.Error.Code, body.Error.RequestID}
+		if want := [2]string{"internal", w.Header().Get("X-Request-Id")}; got != want {
+			t.Errorf("code and request are %q, want %q", got, want)
 		}
 		if text, err := json.Marshal(lines); err != nil || strings.Contains(string(text), canary) ||
 			!strings.Contains(string(text), "TestPanics") {
@@ -225,9 +223,10 @@ func TestPanics(t *testing.T) {
 			_, _ = io.WriteString(w, "half")
 			panic("x")
 		})
-		if len(lines) != 2 || lines[1]["severity"] != "ERROR" || w.Body.String() != "half" {
-			t.Errorf("the lines are %v, the answer %q", lines, w.Body)
+		if len(lines) != 2 || w.Body.String() != "half" {
+			t.Fatalf("%d lines and the answer %q, want 2 and half: %v", len(lines), w.Body, lines)
 		}
+		has(t, lines[1], map[string]any{"severity": "ERROR"})
 	})
 	t.Run("on purpose", func(t *testing.T) {
 		lines, _ := edge(t, r(), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
@@ -30,13 +32,23 @@ func logged(t testing.TB, log func(*slog.Logger)) (line map[string]any, text str
 	return line, text
 }
 
+// has checks that a line has these values.
+func has(t *testing.T, line, want map[string]any) {
+	t.Helper()
+	got := map[string]any{}
+	for name := range want {
+		got[name] = line[name]
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the line %v differs (-want +got):\n%s", line, diff)
+	}
+}
+
 func TestFields(t *testing.T) {
 	line, _ := logged(t, func(l *slog.Logger) {
 		l.With("a", 1).WithGroup("g").Warn("hello", "b", 2, "took", 1500*time.Millisecond)
 	})
-	if line["severity"] != "WARNING" || line["message"] != "hello" || line["a"] != 1.0 {
-		t.Errorf("the line is %v", line)
-	}
+	has(t, line, map[string]any{"severity": "WARNING", "message": "hello", "a": 1.0})
 	if g, _ := line["g"].(map[string]any); g["b"] != 2.0 {
 		t.Errorf("the group is %v", line["g"])
 	}
@@ -151,17 +163,12 @@ func deep(n int) slog.Attr {
 }
 
 func TestLogOfUsefulValues(t *testing.T) {
-	line, text := logged(t, func(l *slog.Logger) {
+	line, _ := logged(t, func(l *slog.Logger) {
 		l.Info("m", "runId", "r-1", "promptTokens", 12, "emailVerified", true, "v", valuer{}, "n", nil, "none",
 			(*nobody)(nil), "bad", func() {}, "f", 1.5, "code", fault.CodeStaleView, "m", map[string]int{"a": 1})
 	})
-	if line["runId"] != "r-1" || line["promptTokens"] != 12.0 || line["emailVerified"] != true || line["f"] != 1.5 ||
-		line["code"] != "stale_view" || line["n"] != nil {
-		t.Error(text)
-	}
-	if line["none"] != "[*obs_test.nobody cannot be logged]" || line["bad"] != "[func() cannot be logged]" {
-		t.Error(text)
-	}
+	has(t, line, map[string]any{"runId": "r-1", "promptTokens": 12.0, "emailVerified": true, "f": 1.5,
+		"code": "stale_view", "n": nil, "none": "[*obs_test.nobody cannot be logged]", "bad": "[func() cannot be logged]"})
 }
 
 func TestLogFieldsNotForged(t *testing.T) {
@@ -170,8 +177,8 @@ func TestLogFieldsNotForged(t *testing.T) {
 			"severity", "CRITICAL", "message", "forged", "msg", "forged", "level", "forged", "time", "never",
 			"logging.googleapis.com/labels", "forged", "httpRequest", "forged", "x", "\",\"severity\":\"ALERT")
 	})
-	if line["severity"] != "INFO" || !strings.HasPrefix(fmt.Sprint(line["message"]), "line1\n{") ||
-		line["severity_"] != "CRITICAL" {
+	has(t, line, map[string]any{"severity": "INFO", "severity_": "CRITICAL"})
+	if !strings.HasPrefix(fmt.Sprint(line["message"]), "line1\n{") {
 		t.Error(text)
 	}
 	if _, ok := line["logging.googleapis.com/labels"].(map[string]any); !ok || line["httpRequest"] != nil {
