@@ -28,20 +28,25 @@ func (o *operator) user(ctx context.Context, uid string) (*app.App, error) {
 	return o.app(ctx)
 }
 
-const yesText = "do it; without -yes, print what would be done"
-
-func revoke(flags *flag.FlagSet) runFunc {
-	yes := flags.Bool("yes", false, yesText)
+// ifYes returns a command about a user. Without -yes it only prints what do would do.
+func ifYes(flags *flag.FlagSet, what string, do func(context.Context, *operator, *app.App, string) error) runFunc {
+	yes := flags.Bool("yes", false, "do it; without -yes, print what would be done")
 	return func(ctx context.Context, o *operator, args []string) error {
 		a, err := o.user(ctx, args[0])
 		if err != nil {
 			return err
 		}
 		if !*yes {
-			return o.dryRun(ctx, a, args[0],
-				"disabled and their accounts unlinked; waiting approvals stay, and their actions do not run")
+			return o.dryRun(ctx, a, args[0], what)
 		}
-		r, err := a.Offboard().Revoke(ctx, args[0])
+		return do(ctx, o, a, args[0])
+	}
+}
+
+func revoke(flags *flag.FlagSet) runFunc {
+	const what = "disabled and their accounts unlinked; waiting approvals stay, and their actions do not run"
+	return ifYes(flags, what, func(ctx context.Context, o *operator, a *app.App, uid string) error {
+		r, err := a.Offboard().Revoke(ctx, uid)
 		if err != nil {
 			return err
 		}
@@ -53,7 +58,7 @@ func revoke(flags *flag.FlagSet) runFunc {
 			return cmp.Or(o.printf("run this again when the effect has its outcome"), errFailed)
 		}
 		return nil
-	}
+	})
 }
 
 // links describes the result for the linked accounts. It mentions GitHub only if a GitHub account was linked.
@@ -72,17 +77,9 @@ func changed(is bool) string {
 }
 
 func enable(flags *flag.FlagSet) runFunc {
-	yes := flags.Bool("yes", false, yesText)
-	return func(ctx context.Context, o *operator, args []string) error {
-		a, err := o.user(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		if !*yes {
-			return o.dryRun(ctx, a, args[0],
-				"enabled; approved actions that have not expired can run")
-		}
-		was, err := a.API.Records.SetDisabled(ctx, args[0], false)
+	const what = "enabled; approved actions that have not expired can run"
+	return ifYes(flags, what, func(ctx context.Context, o *operator, a *app.App, uid string) error {
+		was, err := a.API.Records.SetDisabled(ctx, uid, false)
 		if err != nil {
 			return err
 		}
@@ -90,24 +87,17 @@ func enable(flags *flag.FlagSet) runFunc {
 			return o.printf("the user was not disabled")
 		}
 		return o.printf("user enabled; they must link their accounts again")
-	}
+	})
 }
 
 // deleteUser waits for effects in progress. The resume function reconciles them; this command does not.
 func deleteUser(flags *flag.FlagSet) runFunc {
-	yes := flags.Bool("yes", false, yesText)
+	const what = "disabled, their runs cancelled, and all of their data deleted except the audit, which has their ID " +
+		"and no content"
 	within := flags.Duration("wait", 2*time.Minute, "how long to wait for ending runs")
-	return func(ctx context.Context, o *operator, args []string) error {
-		a, err := o.user(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		if !*yes {
-			return o.dryRun(ctx, a, args[0], "disabled, their runs cancelled, and all of their data deleted "+
-				"except the audit, which has their ID and no content")
-		}
+	return ifYes(flags, what, func(ctx context.Context, o *operator, a *app.App, uid string) error {
 		for end := time.Now().Add(*within); ; {
-			r, err := a.Offboard().Delete(ctx, args[0])
+			r, err := a.Offboard().Delete(ctx, uid)
 			switch {
 			case err != nil:
 				return fmt.Errorf("%w; run this again to continue", err)
@@ -122,7 +112,7 @@ func deleteUser(flags *flag.FlagSet) runFunc {
 				return err
 			}
 		}
-	}
+	})
 }
 
 // dryRun prints what a command would do, and how much data it would affect.

@@ -20,7 +20,11 @@ type chatBody struct {
 	localeBody
 }
 
-func (r *request) chatRequest(b chatBody) (chat.Request, error) {
+// chatRequest decodes the body into in, of which b is a part, and returns the fields of b as a request.
+func (r *request) chatRequest(in any, b *chatBody) (chat.Request, error) {
+	if _, err := r.decode(in); err != nil {
+		return chat.Request{}, err
+	}
 	locale, err := b.locale()
 	return chat.Request{UID: r.uid, Origin: r.Header.Get("Origin"), Locale: locale, Email: r.email,
 		MessageID: b.MessageID, History: b.History, Tools: b.ToolDefinitions, PageState: b.PageState}, err
@@ -34,10 +38,7 @@ func postChat(r *request) (any, error) {
 		Model       *string        `json:"model"`
 		chatBody
 	}
-	if _, err := r.decode(&in); err != nil {
-		return nil, err
-	}
-	q, err := r.chatRequest(in.chatBody)
+	q, err := r.chatRequest(&in, &in.chatBody)
 	if err != nil {
 		return nil, err
 	}
@@ -59,10 +60,7 @@ func postChatResults(r *request) (any, error) {
 		Results []chat.Result `json:"results"`
 		chatBody
 	}
-	if _, err := r.decode(&in); err != nil {
-		return nil, err
-	}
-	q, err := r.chatRequest(in.chatBody)
+	q, err := r.chatRequest(&in, &in.chatBody)
 	if err != nil {
 		return nil, err
 	}

@@ -316,11 +316,6 @@ func umask(c *call) int {
 	return 0
 }
 
-func clearScreen(c *call) int {
-	c.printf("\x1b[H\x1b[2J")
-	return 0
-}
-
 func tty(c *call) int {
 	if c.shell.size == nil {
 		c.printf("not a tty\n")

@@ -97,6 +97,13 @@ func RunFieldsOf(d store.Doc) RunFields {
 	}
 }
 
+// putTime sets a field, unless the time is zero.
+func putTime(m map[string]any, name string, t time.Time) {
+	if !t.IsZero() {
+		m[name] = t
+	}
+}
+
 // ThreadFields are the stored fields of a thread's document. A thread that is being deleted has no UpdatedAt, so no
 // list shows it.
 type ThreadFields struct {
@@ -108,12 +115,8 @@ type ThreadFields struct {
 // Map returns the stored fields of the thread with this ID, without zero values.
 func (f ThreadFields) Map(id string) map[string]any {
 	m := map[string]any{fieldUID: f.UID, fieldDueShard: Shard(id)}
-	if !f.UpdatedAt.IsZero() {
-		m[fieldUpdatedAt] = f.UpdatedAt
-	}
-	if !f.Deleting.IsZero() {
-		m[fieldDeleting] = f.Deleting
-	}
+	putTime(m, fieldUpdatedAt, f.UpdatedAt)
+	putTime(m, fieldDeleting, f.Deleting)
 	return m
 }
 
@@ -143,9 +146,7 @@ func (f ApprovalFields) Map() map[string]any {
 	if f.ThreadID != "" {
 		m[fieldThreadID] = f.ThreadID
 	}
-	if !f.ExpiresAt.IsZero() {
-		m[fieldExpires] = f.ExpiresAt
-	}
+	putTime(m, fieldExpires, f.ExpiresAt)
 	return m
 }
 
@@ -171,9 +172,7 @@ type AuditFields struct {
 // Map returns the stored fields, without ExpireAt if it is zero.
 func (f AuditFields) Map() map[string]any {
 	m := map[string]any{fieldUID: f.UID, fieldRunID: f.RunID, fieldSeq: f.Seq, fieldAt: f.At}
-	if !f.ExpireAt.IsZero() {
-		m[fieldExpireAt] = f.ExpireAt
-	}
+	putTime(m, fieldExpireAt, f.ExpireAt)
 	return m
 }
 
@@ -189,9 +188,7 @@ func AuditFieldsOf(d store.Doc) AuditFields {
 // it may be deleted. A zero expires means never.
 func AuditHeadFields(at, expires time.Time) map[string]any {
 	m := map[string]any{fieldAt: at}
-	if !expires.IsZero() {
-		m[fieldExpireAt] = expires
-	}
+	putTime(m, fieldExpireAt, expires)
 	return m
 }
 
