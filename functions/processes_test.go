@@ -156,7 +156,7 @@ func (p *processes) story(deliver func(resume string)) {
 		}
 	})
 	if n := len(p.cloud.Effects()); n != 0 {
-		p.t.Fatalf("%d mails were sent before the run was resumed", n)
+		p.t.Fatalf("%d e-mails were sent before the run was resumed", n)
 	}
 	p.during("resume", deliver)
 	var ended testkit.Answer
@@ -165,7 +165,7 @@ func (p *processes) story(deliver func(resume string)) {
 		p.t.Errorf("%s; want ended.Status “completed”", ended.Body)
 	}
 	if sent := p.cloud.EffectsOf("ana.at.work"); len(sent) != 1 || len(p.cloud.Effects()) != 1 {
-		p.t.Errorf("%d mails were sent, %d of them from the linked account", len(p.cloud.Effects()), len(sent))
+		p.t.Errorf("%d e-mails were sent, %d of them from the linked account", len(p.cloud.Effects()), len(sent))
 	}
 	p.during("audit", func(base string) {
 		if a := p.ask(base, "GET", "/api/agent/audit?runId="+r.RunID, ""); strings.Count(string(a.Body),

@@ -72,7 +72,7 @@ func walk(t *testing.T, s *devServer, moments int) {
 		}
 	}
 	if len(got) != len(want) {
-		t.Errorf("%d mails were approved, and the mailbox holds %v", len(want), got)
+		t.Errorf("%d e-mails were approved, and the mailbox holds %v", len(want), got)
 	}
 }
 

@@ -174,7 +174,7 @@ func TestApprove(t *testing.T) {
 			}
 		}
 		if mails, _ := filepath.Glob(filepath.Join(in, "*.eml")); (len(mails) == 1) != (answer == "y") {
-			t.Errorf("%s: %d mails", answer, len(mails))
+			t.Errorf("%s: %d e-mails", answer, len(mails))
 		}
 	}
 }

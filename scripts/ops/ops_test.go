@@ -134,7 +134,7 @@ func TestSmoke(t *testing.T) {
 	}
 	w.prints([]string{"0 findings", "it needs a second user"}, "smoke", w.Base, "-token", token)
 	if n := len(w.Google.Messages()); n != 0 {
-		t.Errorf("%d mails were sent", n)
+		t.Errorf("%d e-mails were sent", n)
 	}
 	w.SetModel(testkit.Says("I would rather not."))
 	if out, _, err := w.ops("smoke", w.Base, "-token", token); !errors.Is(err, errFailed) {

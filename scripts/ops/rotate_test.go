@@ -73,7 +73,7 @@ func TestRotate(t *testing.T) {
 		w.restarts(map[string]string{"CHAT_KEY": w.rotated("chat-key"), "TOKEN_KEY": w.rotated("token-key")})
 		w.mail(true)
 		if sent := len(w.Effects()); sent != 2 {
-			t.Errorf("after the rotation %d mails were sent, want 2", sent)
+			t.Errorf("after the rotation %d e-mails were sent, want 2", sent)
 		}
 		between := w.says(before.History)
 		if between.HTTP != 200 {
@@ -92,7 +92,7 @@ func TestRotate(t *testing.T) {
 		}
 		w.mail(true)
 		if sent := len(w.Effects()); sent != 3 {
-			t.Errorf("after the account was linked again %d mails were sent, want 3", sent)
+			t.Errorf("after the account was linked again %d e-mails were sent, want 3", sent)
 		}
 	})
 }
@@ -245,12 +245,12 @@ func TestRotateOAuthSecret(t *testing.T) {
 	w.restarts(nil) // which forgets the access token
 	said := w.reads("ana", w.mail(true)).Actions[0]
 	if n := len(w.Effects()); n != 1 || said.ErrorReason != "token_endpoint" {
-		t.Fatalf("%d mails were sent with a secret that is not valid; ana is told %+v", n, said)
+		t.Fatalf("%d e-mails were sent with a secret that is not valid; ana is told %+v", n, said)
 	}
 	w.restarts(map[string]string{"GOOGLE_OAUTH_CLIENT_SECRET": "the-next-secret-of-the-client"})
 	w.mail(true)
 	if n := len(w.Effects()); n != 2 {
-		t.Errorf("%d mails were sent, want 2: the account was lost", n)
+		t.Errorf("%d e-mails were sent, want 2: the account was lost", n)
 	}
 }
 
@@ -264,13 +264,13 @@ func TestLinksAfterNewOAuthClient(t *testing.T) {
 		"GOOGLE_OAUTH_CLIENT_SECRET": "its-secret"})
 	said := w.reads("ana", w.mail(true)).Actions[0]
 	if n := len(w.Effects()); n != 1 || said.ErrorReason != "reauth_required" {
-		t.Fatalf("%d mails were sent; the call says %+v", n, said)
+		t.Fatalf("%d e-mails were sent; the call says %+v", n, said)
 	}
 	if err := w.Link(t.Context(), "ana", "ana"); err != nil {
 		t.Fatal(err)
 	}
 	w.mail(true)
 	if n := len(w.Effects()); n != 2 {
-		t.Errorf("%d mails were sent after the account was linked again, want 2", n)
+		t.Errorf("%d e-mails were sent after the account was linked again, want 2", n)
 	}
 }

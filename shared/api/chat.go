@@ -20,7 +20,7 @@ type chatBody struct {
 	localeBody
 }
 
-// chatRequest decodes the body into in, of which b is a part, and returns the fields of b as a request.
+// chatRequest decodes the body into in, and returns the fields of its part b as a request.
 func (r *request) chatRequest(in any, b *chatBody) (chat.Request, error) {
 	if _, err := r.decode(in); err != nil {
 		return chat.Request{}, err

@@ -67,7 +67,7 @@ type env struct {
 
 	onResume func(queue.Message) // called with each queued message; can be nil
 	sent     []string
-	calls    []tool.Call // calls of the mail tool
+	calls    []tool.Call // calls of the e-mail tool
 }
 
 func newEnv(t testing.TB) *env {
@@ -157,7 +157,7 @@ type mailResult struct {
 
 func (w *env) mail() *tool.Tool {
 	return tool.Define(tool.Def[mailArgs, mailResult]{
-		Name: "mail", Description: "Sends a mail.", SideEffect: true,
+		Name: "mail", Description: "Sends an e-mail.", SideEffect: true,
 		Targets: func(in mailArgs) []tool.Target { return tool.Addresses(in.To) },
 		Preview: func(in mailArgs) tool.Preview {
 			return tool.Preview{Title: "Mail to " + strings.Join(in.To, ", "),

@@ -126,10 +126,10 @@ func TestDeletedContentHashes(t *testing.T) {
 	hashes := map[string]string{}
 	for _, e := range page.Entries {
 		if e.InputHash == hash || e.InputHash == audit.InputHash(nil, hash) {
-			t.Errorf("entry %d of %s can be found by who guesses the mail", e.Seq, e.RunID)
+			t.Errorf("entry %d of %s can be found by who guesses the e-mail", e.Seq, e.RunID)
 		}
 		if other, seen := hashes[e.InputHash]; seen && other != e.RunID && e.InputHash != "" {
-			t.Errorf("two runs with the same mail have the same hash in the audit")
+			t.Errorf("two runs with the same e-mail have the same hash in the audit")
 		}
 		hashes[e.InputHash] = e.RunID
 	}

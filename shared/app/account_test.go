@@ -175,10 +175,10 @@ func TestRelinkDuringReconcile(t *testing.T) {
 		kind fakegoogle.Kind
 		done string
 	}{
-		"the event was made":     {"calendar.events.insert", linked.event, fakegoogle.ResetAfter, home},
-		"the event was not made": {"calendar.events.insert", linked.event, fakegoogle.ResetBefore, ""},
-		"the mail was sent":      {"gmail.drafts.send", linked.mail, fakegoogle.ResetAfter, home},
-		"the mail was not sent":  {"gmail.drafts.send", linked.mail, fakegoogle.ResetBefore, ""},
+		"the event was made":      {"calendar.events.insert", linked.event, fakegoogle.ResetAfter, home},
+		"the event was not made":  {"calendar.events.insert", linked.event, fakegoogle.ResetBefore, ""},
+		"the e-mail was sent":     {"gmail.drafts.send", linked.mail, fakegoogle.ResetAfter, home},
+		"the e-mail was not sent": {"gmail.drafts.send", linked.mail, fakegoogle.ResetBefore, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBothStores(t, func(t *testing.T, w linked) {

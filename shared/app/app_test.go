@@ -157,7 +157,7 @@ func TestClosingAnswerUnusable(t *testing.T) {
 			got := w.approve(r)
 			if sent := w.Google.Messages(); len(sent) != 1 || got.Status != "completed" || asked != 2 ||
 				strings.Contains(got.Summary, "It was sent.") || got.Summary == "" {
-				t.Errorf("%d mails, asked %d times: %s", len(sent), asked, got.Body)
+				t.Errorf("%d e-mails, asked %d times: %s", len(sent), asked, got.Body)
 			}
 		})
 	}
@@ -180,7 +180,7 @@ func TestClosingAnswerMissing(t *testing.T) {
 			if len(w.Google.Messages()) != 1 || got.Status != "completed" || got.ErrorCode != "" ||
 				!strings.HasPrefix(got.Summary, "Sent “s” to bob@example.com.\nThe model gave no closing answer: ") ||
 				strings.Contains(got.Summary, "Please") {
-				t.Errorf("%d mails: %s", len(w.Google.Messages()), got.Body)
+				t.Errorf("%d e-mails: %s", len(w.Google.Messages()), got.Body)
 			}
 			if r := w.ask(); r.Status != "failed" || r.ErrorCode != "ModelError" {
 				t.Errorf("without an effect: %s", r.Body)

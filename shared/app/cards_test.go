@@ -67,7 +67,7 @@ func TestCardsIndependent(t *testing.T) {
 				sent := w.Google.Messages()[before:]
 				switch {
 				case len(sent) != 1 || sent[0].To[0] != to[yes]:
-					t.Errorf("%v, delivered in between: %t: %d mails went out", order, between, len(sent))
+					t.Errorf("%v, delivered in between: %t: %d e-mails went out", order, between, len(sent))
 				case got.Status != "completed" || got.Actions[yes].Status != "completed" ||
 					got.Actions[1-yes].Status != "rejected":
 					t.Errorf("%v, delivered in between: %t: %s", order, between, got.Body)

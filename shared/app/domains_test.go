@@ -60,7 +60,7 @@ func TestAllowedDomains(t *testing.T) {
 	}
 	w.deliver()
 	if len(w.Google.Messages()) > 0 || len(e.requests()) > 0 || len(w.Gemini.Requests()) != 1 {
-		t.Errorf("%d mails, %d calls of actions, %d of the model", len(w.Google.Messages()), len(e.requests()),
+		t.Errorf("%d e-mails, %d calls of actions, %d of the model", len(w.Google.Messages()), len(e.requests()),
 			len(w.Gemini.Requests()))
 	}
 
@@ -87,7 +87,7 @@ func TestAllowedDomains(t *testing.T) {
 	w.deliver()
 	if a := w.with(anas, "GET", path.Replace("/api/agent/runs/{runId}"), ""); a.Status != "completed" ||
 		len(w.Google.Messages()) != 1 {
-		t.Errorf("%s, with %d mails", a.Body, len(w.Google.Messages()))
+		t.Errorf("%s, with %d e-mails", a.Body, len(w.Google.Messages()))
 	}
 }
 

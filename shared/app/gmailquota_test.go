@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// TestGmailQuota approves e-mails over HTTP until the project's quota of Gmail is used up. The next mail waits, its run
-// says until when, Gmail is not asked meanwhile, and the e-mail is sent once.
+// TestGmailQuota approves e-mails over HTTP until the project's quota of Gmail is used up. The next e-mail waits, its
+// run says until when, Gmail is not asked meanwhile, and the e-mail is sent once.
 func TestGmailQuota(t *testing.T) {
 	w, forward := deployTimed(t, "GMAIL_UNITS_PER_MINUTE=115")
 	type view struct {
@@ -29,7 +29,7 @@ func TestGmailQuota(t *testing.T) {
 	sent := 0
 	for ; waits.RunID == ""; sent++ { // a minute can end between two e-mails
 		if sent > 20 {
-			t.Fatal("no mail waits")
+			t.Fatal("no e-mail waits")
 		}
 		w.mail()
 		a := w.ask()
@@ -45,7 +45,7 @@ func TestGmailQuota(t *testing.T) {
 		return none
 	})
 	if n := len(w.Google.Messages()); n != sent || waits.Status != "executing" {
-		t.Fatalf("%d mails are sent, and the run is %s: %s; want %d and executing", n, waits.Status, waits.Body, sent)
+		t.Fatalf("%d e-mails are sent, and the run is %s: %s; want %d and executing", n, waits.Status, waits.Body, sent)
 	}
 	if log := w.Logs.String(); !strings.Contains(log, "call_postponed") { // an alert watches for it
 		t.Errorf("the log does not say that the call waits:\n%s", log)
@@ -53,7 +53,7 @@ func TestGmailQuota(t *testing.T) {
 	w.swept()
 	w.deliver()
 	if asked > 0 {
-		t.Errorf("Google was asked %d times while the mail waits; want 0", asked)
+		t.Errorf("Google was asked %d times while the e-mail waits; want 0", asked)
 	}
 	w.SetFault(nil)
 	forward(3 * time.Minute)
@@ -61,6 +61,6 @@ func TestGmailQuota(t *testing.T) {
 	w.deliver()
 	v, until := state(waits.RunID)
 	if n := len(w.Google.Messages()); v.Status != "completed" || !until.IsZero() || n != sent+1 {
-		t.Errorf("%s until %s with %d mails: %s; want completed with %d", v.Status, until, n, v.Body, sent+1)
+		t.Errorf("%s until %s with %d e-mails: %s; want completed with %d", v.Status, until, n, v.Body, sent+1)
 	}
 }

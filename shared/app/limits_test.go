@@ -203,7 +203,7 @@ func TestLimitModelCallsPerDay(t *testing.T) {
 		got := w.approve(r)
 		if got.Status != "failed" || got.ErrorReason != "budget" || len(w.EffectsOf("ana")) != 1 ||
 			!strings.Contains(got.Summary, "bob@example.com") {
-			t.Errorf("%s, with %d mails", got.Body, len(w.EffectsOf("ana")))
+			t.Errorf("%s, with %d e-mails", got.Body, len(w.EffectsOf("ana")))
 		}
 		w.tick(w.refused(w.as("ana", runPath, hello), "budget"))
 		w.done(w.as("ana", runPath, hello))
@@ -316,7 +316,7 @@ func TestLimitAlwaysAllowedPerDay(t *testing.T) {
 			t.Fatalf("after another always: %s", a.Body)
 		}
 		if n := len(w.EffectsOf("ana")); n != 22 {
-			t.Errorf("%d mails were sent, want 22", n)
+			t.Errorf("%d e-mails were sent, want 22", n)
 		}
 		w.tick(24 * time.Hour / 2)
 		w.tick(24*time.Hour/2 - time.Minute) // the tokens are valid for a day

@@ -86,7 +86,7 @@ func TestMailFileOfConversation(t *testing.T) {
 			holds(t, "the card", card, `"label":"File 1"`, "Angebot für Bob.pdf", "application/pdf",
 				fmt.Sprintf("%d bytes", len(offer)), sumOf(string(offer)))
 			isFile(t, w.sentFiles(r), "Angebot für Bob.pdf", "application/pdf", offer)
-			holds(t, "the mail", w.Google.Messages()[0].Text, "Please find it attached.")
+			holds(t, "the e-mail", w.Google.Messages()[0].Text, "Please find it attached.")
 		})
 	}
 }
@@ -101,7 +101,7 @@ func TestMailFileOfEarlierRequest(t *testing.T) {
 	isFile(t, w.sentFiles(r), "prices.csv", "text/plain", csv)
 }
 
-// withParts is an e-mail to ana with a PDF, a program, an attached mail, and a picture that the HTML shows.
+// withParts is an e-mail to ana with a PDF, a program, an attached e-mail, and a picture that the HTML shows.
 var withParts = strings.ReplaceAll(`From: Ben <ben@example.com>
 To: ana@example.com
 Message-ID: <2@example.com>
@@ -156,7 +156,7 @@ func TestMailFileRisks(t *testing.T) {
 	isFile(t, w.sentFiles(r), ".._.._setup.exe", "text/plain", []byte("MZ not a text"))
 }
 
-// TestForwardedFiles checks that a forwarded mail keeps its files, except an attached mail, which the card names.
+// TestForwardedFiles checks that a forwarded e-mail keeps its files, except an attached e-mail, which the card names.
 func TestForwardedFiles(t *testing.T) {
 	for name, c := range map[string]struct {
 		forward map[string]any
@@ -239,7 +239,7 @@ func TestMailFileChanged(t *testing.T) {
 			r = w.approve(r)
 			if n := len(w.Google.Messages()) + len(w.Google.Drafts(testkit.Address("ana"))); n != 0 ||
 				!strings.Contains(string(r.Body), `"status":"failed"`) {
-				t.Errorf("%s, %s: %d mails, %s; want none, and a failure", name, tool, n, r.Body)
+				t.Errorf("%s, %s: %d e-mails, %s; want none, and a failure", name, tool, n, r.Body)
 			}
 		}
 	}
@@ -284,7 +284,7 @@ func TestMailFileEdited(t *testing.T) {
 		w.deliver()
 		sent := w.Google.Messages()
 		if len(sent) != c.sent || c.sent == 1 && sent[0].Files[0].Name != "Angebot für Ana.pdf" {
-			t.Errorf("%s: %d mails were sent, want %d: %+v", name, len(sent), c.sent, sent)
+			t.Errorf("%s: %d e-mails were sent, want %d: %+v", name, len(sent), c.sent, sent)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func TestMCPElicitURL(t *testing.T) {
 	})
 	a := g.calls("gmail_send", bobs)
 	if a.Status != "completed" || *opened != 1 || len(w.Google.Messages()) != 1 {
-		t.Errorf("%+v, after %d pages and with %d mails", a, *opened, len(w.Google.Messages()))
+		t.Errorf("%+v, after %d pages and with %d e-mails", a, *opened, len(w.Google.Messages()))
 	}
 }
 
@@ -59,7 +59,7 @@ func TestMCPElicitWithoutDecision(t *testing.T) {
 				t.Errorf("after the no: %+v", a)
 			}
 			if n := len(w.Google.Messages()); n != 0 {
-				t.Errorf("%d mails without a yes", n)
+				t.Errorf("%d e-mails without a yes", n)
 			}
 		})
 	}

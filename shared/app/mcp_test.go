@@ -186,7 +186,7 @@ func TestMCPApproval(t *testing.T) {
 	if asked.failed || asked.Status != "awaiting_confirmation" || len(asked.Waiting) != 1 ||
 		len(w.Google.Messages()) != 0 || !strings.Contains(asked.words, asked.Link) ||
 		!strings.HasPrefix(asked.Link, w.Base+"/#/t/") {
-		t.Fatalf("%+v, %d mails", asked, len(w.Google.Messages()))
+		t.Fatalf("%+v, %d e-mails", asked, len(w.Google.Messages()))
 	}
 	card := g.card()
 	if text := string(w.call("GET", "/api/agent/approvals/pending", "").Body); card.RunID != asked.RunID ||
@@ -203,7 +203,7 @@ func TestMCPApproval(t *testing.T) {
 	done := g.calls("wait_for_approval", map[string]any{"runId": asked.RunID})
 	if done.failed || done.Status != "completed" || !strings.Contains(string(done.Result), "messageId") ||
 		len(w.Google.Messages()) != 1 {
-		t.Errorf("%+v, %d mails", done, len(w.Google.Messages()))
+		t.Errorf("%+v, %d e-mails", done, len(w.Google.Messages()))
 	}
 	if a := w.call("GET", "/api/agent/runs/"+asked.RunID, ""); !strings.Contains(string(a.Body), `"name":"My editor"`) {
 		t.Errorf("the run does not say who began it: %s", a.Body)
@@ -226,11 +226,11 @@ func TestMCPAlwaysAllow(t *testing.T) {
 		t.Fatalf("the user's own: %s", r.Body)
 	}
 	if a := g.calls("gmail_send", bobs); a.Status != "awaiting_confirmation" || len(w.Google.Messages()) != 2 {
-		t.Errorf("the agent's call: %+v, %d mails", a, len(w.Google.Messages()))
+		t.Errorf("the agent's call: %+v, %d e-mails", a, len(w.Google.Messages()))
 	}
 	if a := g.calls("countersign_run", map[string]any{"prompt": "write bob@example.com"}); len(a.Waiting) != 1 ||
 		len(w.Google.Messages()) != 2 {
-		t.Errorf("the agent's task: %+v, %d mails", a, len(w.Google.Messages()))
+		t.Errorf("the agent's task: %+v, %d e-mails", a, len(w.Google.Messages()))
 	}
 }
 
@@ -250,7 +250,7 @@ func TestMCPAgentText(t *testing.T) {
 	a := w.call("POST", "/api/agent/run", `{"prompt":"write bob@example.com","threadId":"`+thread+`"}`)
 	if a.Status != "awaiting_confirmation" || !strings.Contains(string(a.Body), "your agent “My editor”") ||
 		len(w.Google.Messages()) != 1 {
-		t.Errorf("what the agent wrote goes out: %s, %d mails", a.Body, len(w.Google.Messages()))
+		t.Errorf("what the agent wrote goes out: %s, %d e-mails", a.Body, len(w.Google.Messages()))
 	}
 	if m := w.call("GET", "/api/agent/threads/"+thread+"/messages", ""); !strings.Contains(string(m.Body),
 		`"read":{"origin":"your agent “My editor”"}`) {
@@ -324,11 +324,11 @@ func TestMCPKeyRace(t *testing.T) {
 	}
 	g.decides(g.card(), "approve_once", http.StatusOK)
 	if a := g.calls("gmail_send", bobs, "once"); a.Status != "completed" || len(w.Google.Messages()) != 1 {
-		t.Errorf("%+v, %d mails", a, len(w.Google.Messages()))
+		t.Errorf("%+v, %d e-mails", a, len(w.Google.Messages()))
 	}
 	again := json.RawMessage(`{"subject":"Lunch", "to":["bob@example.com"], "body":"CANARY\u002dbody"}`)
 	if a := g.calls("gmail_send", again, "once"); a.Status != "completed" || len(w.Google.Messages()) != 1 {
-		t.Errorf("the same arguments as another library writes them: %+v, %d mails", a, len(w.Google.Messages()))
+		t.Errorf("the same arguments as another library writes them: %+v, %d e-mails", a, len(w.Google.Messages()))
 	}
 	if a := g.calls("gmail_send", testkit.Mail("bob@example.com", "Dinner", "x"), "once"); !a.failed ||
 		a.Code != "idempotency_key_reused" {
@@ -413,7 +413,7 @@ func TestMCPPartialOutcome(t *testing.T) {
 	left := g.calls("approval_status", map[string]any{"runId": asked.RunID})
 	if len(w.Google.Messages()) != 1 || len(left.Waiting) != 1 || strings.Contains(left.words, "gmail_send") ||
 		strings.Contains(left.words, "Nothing") || !strings.Contains(left.words, "calendar_event_create waits") {
-		t.Errorf("with %d mails sent it is told %+v", len(w.Google.Messages()), left)
+		t.Errorf("with %d e-mails sent it is told %+v", len(w.Google.Messages()), left)
 	}
 }
 

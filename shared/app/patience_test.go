@@ -38,7 +38,7 @@ func TestPatienceOverHTTP(t *testing.T) {
 	w.swept()
 	w.deliver()
 	if v, until = waits(); v.Status != "completed" || !until.IsZero() || len(w.Google.Messages()) != 1 {
-		t.Errorf("%s until %s with %d mails: %s", v.Status, until, len(w.Google.Messages()), v.Body)
+		t.Errorf("%s until %s with %d e-mails: %s", v.Status, until, len(w.Google.Messages()), v.Body)
 	}
 	events := string(w.call("GET", "/api/agent/runs/"+a.RunID+"/events?after=0", "").Body)
 	if strings.Count(events, `"type":"model.postponed"`) != 1 || strings.Count(events, `"until":"`) != 1 {

@@ -41,7 +41,7 @@ func TestRecordOfEditedMail(t *testing.T) {
 	a, r := w.call("GET", "/api/agent/runs/"+asked.RunID, ""), w.records(asked.RunID)[0]
 	sent := w.Google.Messages()
 	if len(sent) != 1 || r == nil {
-		t.Fatalf("%d mails, %s", len(sent), a.Body)
+		t.Fatalf("%d e-mails, %s", len(sent), a.Body)
 	}
 	if !strings.Contains(string(r.Args), "new words") || !strings.Contains(string(r.Proposed), "old words") ||
 		strings.Contains(string(r.Args), "old") {

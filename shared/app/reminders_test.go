@@ -118,7 +118,7 @@ func (w mailed) got(when string, n int) mailserver.Mail {
 	w.T.Helper()
 	all := w.server.Mails()
 	if len(all) != n {
-		w.T.Fatalf("%s: %d mails, want %d\n%s", when, len(all), n, w.Logs.String())
+		w.T.Fatalf("%s: %d e-mails, want %d\n%s", when, len(all), n, w.Logs.String())
 	}
 	if n == 0 {
 		return mailserver.Mail{}
@@ -458,7 +458,7 @@ func TestReminderAgain(t *testing.T) {
 	w.pass(6 * time.Minute)
 	m := w.got("again", 2)
 	if first := w.server.Mails()[0]; m.Header.Get("Message-Id") != first.Header.Get("Message-Id") {
-		t.Errorf("it is another mail: %v and %v", first.Header, m.Header)
+		t.Errorf("it is another e-mail: %v and %v", first.Header, m.Header)
 	}
 	w.pass(6 * time.Minute)
 	w.got("on record", 2)

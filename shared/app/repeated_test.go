@@ -40,7 +40,7 @@ func TestRepeatedMail(t *testing.T) {
 				w.deliver()
 				sent := len(w.Google.Messages()) - before
 				if a := w.run(r.RunID); sent != 1 || a.Status != "awaiting_confirmation" {
-					t.Errorf("%d mails went out unasked: %s", sent, a.Body)
+					t.Errorf("%d e-mails went out unasked: %s", sent, a.Body)
 				}
 				card := w.card()
 				if said := strings.Join(card.preview.Warnings, "\n"); !strings.Contains(said, c.says) {
@@ -58,7 +58,7 @@ func TestRepeatedMail(t *testing.T) {
 				w.wants("the no", w.decide(card, "reject"), http.StatusOK, "")
 				w.deliver()
 				if sent := len(w.Google.Messages()) - before; sent != 1 {
-					t.Errorf("after the no %d mails are out", sent)
+					t.Errorf("after the no %d e-mails are out", sent)
 				}
 			})
 		})
@@ -97,7 +97,7 @@ func TestRepeatedMailInOtherBytes(t *testing.T) {
 			w.deliver()
 			a, err := w.run(r.RunID), error(nil)
 			if sent := len(w.Google.Messages()) - before; sent != 1 || a.Status != "awaiting_confirmation" {
-				t.Fatalf("%d mails went out unasked: %s", sent, a.Body)
+				t.Fatalf("%d e-mails went out unasked: %s", sent, a.Body)
 			}
 			said := strings.Join(w.card().preview.Warnings, "\n")
 			if !strings.Contains(said, "You already sent exactly this at") ||

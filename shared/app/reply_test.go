@@ -53,7 +53,7 @@ func (w *proved) sends(r testkit.Answer) string {
 	w.deliver()
 	sent := w.Google.Messages()
 	if len(sent) != 1 {
-		w.t.Fatalf("%d mails were sent, want one: %s", len(sent), w.call("GET", "/api/agent/runs/"+r.RunID, "").Body)
+		w.t.Fatalf("%d e-mails were sent, want one: %s", len(sent), w.call("GET", "/api/agent/runs/"+r.RunID, "").Body)
 	}
 	return sent[0].Raw
 }
@@ -97,7 +97,7 @@ func TestReplyDerived(t *testing.T) {
 					"from": "boss@example.com", "subject": "evil-10", "because": "evil-10"}})
 			holds(t, "the card", card, c.card...)
 			raw := w.sends(r)
-			holds(t, "the mail", raw, c.sent...)
+			holds(t, "the e-mail", raw, c.sent...)
 			if strings.Contains(card+raw, "evil-10") { // which no random ID holds
 				t.Errorf("the model's own words decide: %s\n%s", card, raw)
 			}
@@ -112,7 +112,7 @@ func TestReplyToNewestOfThread(t *testing.T) {
 		"body": "Noon is fine.", "threadId": id, "inReplyTo": "<evil-10@example.com>"})
 	holds(t, "the card", card, "“Lunch plan”, from Ben", `"moments":[{"text":"20`)
 	raw := w.sends(r)
-	holds(t, "the mail", raw, "In-Reply-To: <2@example.com>", "References: <1@example.com> <2@example.com>")
+	holds(t, "the e-mail", raw, "In-Reply-To: <2@example.com>", "References: <1@example.com> <2@example.com>")
 	if strings.Contains(raw, "evil-10") || strings.Contains(raw, "Is noon fine") {
 		t.Errorf("%s", raw)
 	}
@@ -125,7 +125,7 @@ func TestForwardedMail(t *testing.T) {
 		"forward": map[string]any{"messageId": id}})
 	holds(t, "the card", card, "Forwards", "Is noon fine?", "Fwd: Lunch plan")
 	raw := w.sends(r)
-	holds(t, "the mail", raw, "To: fay@example.com", "Subject: Fwd: Lunch plan", "From: Ben <ben@example.com>",
+	holds(t, "the e-mail", raw, "To: fay@example.com", "Subject: Fwd: Lunch plan", "From: Ben <ben@example.com>",
 		"Is noon fine?")
 	if strings.Contains(raw, "In-Reply-To") || strings.Contains(raw, "References") {
 		t.Errorf("%s", raw)
@@ -149,7 +149,7 @@ func TestReplyRefused(t *testing.T) {
 	}
 }
 
-// TestReplyReadAgain has the answered mail disappear after the approval.
+// TestReplyReadAgain has the answered e-mail disappear after the approval.
 func TestReplyReadAgain(t *testing.T) {
 	for _, mode := range []string{"draft", "direct"} {
 		w, id := answering(t, asked, "GMAIL_SEND_MODE="+mode)
@@ -173,8 +173,8 @@ func TestReplyReadAgain(t *testing.T) {
 	}
 }
 
-// TestReplyRedirected checks that an always-allowed address is not enough for a redirected reply and a forwarded mail,
-// even if its user named all addresses in the e-mail, and whether or not the model has read the e-mail.
+// TestReplyRedirected checks that an always-allowed address is not enough for a redirected reply and a forwarded
+// e-mail, even if its user named all addresses in the e-mail, and whether or not the model has read the e-mail.
 func TestReplyRedirected(t *testing.T) {
 	w, id := answering(t, "Reply-To: bob@example.com\r\nFrom: ben@example.com\r\nTo: ana@example.com\r\n"+
 		"Message-ID: <2@example.com>\r\nSubject: Lunch\r\n\r\nNoon?\r\n")
@@ -206,7 +206,7 @@ func TestReplyRedirected(t *testing.T) {
 }
 
 // TestReplyOverMCP checks the reply of another program's agent. A repeated call returns its outcome, also if the
-// answered mail is gone by then.
+// answered e-mail is gone by then.
 func TestReplyOverMCP(t *testing.T) {
 	w, id := answering(t, asked)
 	g := w.gives("ana", "My editor")
@@ -232,6 +232,6 @@ func TestReplyOverMCP(t *testing.T) {
 	}
 	a := g.calls(gmail.Name, map[string]any{"body": "Hi", "replyTo": map[string]any{"messageId": "18cf"}})
 	if !a.failed {
-		t.Errorf("a mail that is not there is answered: %+v", a)
+		t.Errorf("an e-mail that is not there is answered: %+v", a)
 	}
 }

@@ -58,7 +58,7 @@ func TestReplyToTricks(t *testing.T) {
 	}
 }
 
-// TestReplyToChangedMail changes the answered mail between the card and the intent.
+// TestReplyToChangedMail changes the answered e-mail between the card and the intent.
 func TestReplyToChangedMail(t *testing.T) {
 	for name, raw := range map[string]string{
 		"a Reply-To":       "Reply-To: eve@evil.example\r\n" + asked,

@@ -165,7 +165,7 @@ func TestResumeTwoFunctions(t *testing.T) {
 			}
 		}
 		if sent := w.Effects(); len(sent) != 2 {
-			t.Errorf("%d mails were sent", len(sent))
+			t.Errorf("%d e-mails were sent", len(sent))
 		}
 		for _, d := range w.messages[1:] {
 			if want := map[string]string{r.RunID: "clerk", other.RunID: "assistant"}[d.RunID]; d.Agent != want {
@@ -298,6 +298,6 @@ func TestResumeTwoSubscriptions(t *testing.T) {
 		}
 	}
 	if sent := w.Effects(); len(sent) != 2 {
-		t.Errorf("%d mails were sent", len(sent))
+		t.Errorf("%d e-mails were sent", len(sent))
 	}
 }

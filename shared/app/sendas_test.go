@@ -23,7 +23,7 @@ func TestSendAsAlias(t *testing.T) {
 			"replyTo": map[string]any{"messageId": id, "all": true}})
 		holds(t, "the card", card, `{"label":"Sent as","value":"Desk@example.com"`, `"value":"ana@example.com"`)
 		raw := w.sends(r)
-		holds(t, "the mail", raw, "From: Desk@example.com\r\n", "To: ben@example.com\r\n", "Cc: dan@example.com\r\n")
+		holds(t, "the e-mail", raw, "From: Desk@example.com\r\n", "To: ben@example.com\r\n", "Cc: dan@example.com\r\n")
 		ended := w.call("GET", "/api/agent/runs/"+r.RunID, "")
 		holds(t, "the run", string(ended.Body), gmail.ReadBack)
 	}
@@ -52,7 +52,7 @@ func TestSendAsUnknownAddress(t *testing.T) {
 	if strings.Contains(card, "Sent as") {
 		t.Errorf("the own address: %s", card)
 	}
-	holds(t, "the mail", w.sends(r), "From: ana@example.com\r\n")
+	holds(t, "the e-mail", w.sends(r), "From: ana@example.com\r\n")
 }
 
 // TestSendAsAliasRemoved removes the alias, or the right to list it, between the card and the intent.

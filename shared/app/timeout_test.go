@@ -13,7 +13,7 @@ func TestTimeoutForSeveralSteps(t *testing.T) {
 	w := deploy(t, "FUNCTION_TIMEOUT=60s")
 	w.mail()
 	if got := w.approve(w.ask()); got.Status != "completed" || len(w.Google.Messages()) != 1 {
-		t.Errorf("after one delivery the run is %s, and %d mails went out", got.Status, len(w.Google.Messages()))
+		t.Errorf("after one delivery the run is %s, and %d e-mails went out", got.Status, len(w.Google.Messages()))
 	}
 }
 

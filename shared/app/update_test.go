@@ -125,7 +125,7 @@ func TestDraftReply(t *testing.T) {
 	}
 	drafts := w.Google.Drafts(testkit.Address("ana"))
 	if len(drafts) != 1 || len(w.Google.Messages()) != 0 {
-		t.Fatalf("there are %d drafts, and %d mails were sent", len(drafts), len(w.Google.Messages()))
+		t.Fatalf("there are %d drafts, and %d e-mails were sent", len(drafts), len(w.Google.Messages()))
 	}
 	holds(t, "the draft", string(drafts[0]), "To: ben@example.com", "In-Reply-To: <2@example.com>", "Noon is fine.",
 		"Is noon fine?")
@@ -154,10 +154,11 @@ func TestLabelsChanged(t *testing.T) {
 	w.link(home)
 	r := w.askOf("days")
 	holds(t, "the card", string(w.call("GET", "/api/agent/approvals/pending", "").Body),
-		"Change the labels of one mail", `Add the label “Invoices”\nArchive (remove from the inbox)`, "“Your invoice”, from eve@example.com, ")
+		"Change the labels of one e-mail", `Add the label “Invoices”\nArchive (remove from the inbox)`,
+		"“Your invoice”, from eve@example.com, ")
 	if r = w.approve(r); r.Status != "completed" ||
-		!strings.Contains(string(r.Body), "Changed the labels of one mail.") {
-		t.Errorf("%s; want r.Status “completed”, r.Body with “Changed the labels of one mail.”", r.Body)
+		!strings.Contains(string(r.Body), "Changed the labels of one e-mail.") {
+		t.Errorf("%s; want r.Status “completed”, r.Body with “Changed the labels of one e-mail.”", r.Body)
 	}
 	if got := w.Google.Labels(testkit.Address(home), id); slices.Contains(got, "INBOX") || len(got) != 2 {
 		t.Errorf("the mail has %q", got)

@@ -94,7 +94,7 @@ func TestDocumentsOfTheReleaseBefore(t *testing.T) {
 			w.verifies(a.RunID)
 		}
 		if n := len(w.Google.Messages()); n != 1 || len(e.requests()) != 1 {
-			t.Errorf("%d mails, requests %v", n, e.requests())
+			t.Errorf("%d e-mails, requests %v", n, e.requests())
 		}
 		if left := w.waiting(); len(left) > 0 {
 			t.Errorf("still waiting: %+v", left)

@@ -75,7 +75,7 @@ func (w *proved) waitsForEnd(moves *testkit.Deployment) {
 		w.t.Errorf("%d %s, applied %q", a.HTTP, a.Body, a.Header.Get("Preference-Applied"))
 	}
 	if sent := w.Effects(); len(sent) != 1 {
-		w.t.Errorf("%d mails were sent", len(sent))
+		w.t.Errorf("%d e-mails were sent", len(sent))
 	}
 }
 

@@ -56,7 +56,7 @@ func TestWork(t *testing.T) {
 	r := w.ask()
 	working(t, w.Deployment)
 	if got := w.decided(r); got.Status != "completed" || len(w.Effects()) != 1 {
-		t.Errorf("%d mails, and %s", len(w.Effects()), got.Body)
+		t.Errorf("%d e-mails, and %s", len(w.Effects()), got.Body)
 	}
 	if n := w.messages(); n != 0 {
 		t.Errorf("%d messages are left", n)
@@ -69,7 +69,7 @@ func TestWorkPushed(t *testing.T) {
 	w.mail()
 	working(t, w.Deployment)
 	if got := w.approve(w.ask()); got.Status != "completed" || len(w.Effects()) != 1 {
-		t.Errorf("%d mails, and %s", len(w.Effects()), got.Body)
+		t.Errorf("%d e-mails, and %s", len(w.Effects()), got.Body)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestWorkOfTwoProcesses(t *testing.T) {
 	}
 	w.wantAsked(2, 2)
 	if n := len(w.Effects()); n != 2 {
-		t.Errorf("%d mails were sent", n)
+		t.Errorf("%d e-mails were sent", n)
 	}
 }
 
@@ -147,6 +147,6 @@ func TestWorkOfDecidingProcess(t *testing.T) {
 	})
 	working(t, w.Deployment, other.Deployment)
 	if got := other.decided(other.ask()); got.Status != "completed" || len(w.Effects()) != 1 {
-		t.Errorf("%d mails, and %s", len(w.Effects()), got.Body)
+		t.Errorf("%d e-mails, and %s", len(w.Effects()), got.Body)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 var (
 	called = lazyregexp.New(`(?i)\b(?:called|named|titled|entitled)\s+`)
-	// invited matches guests after a word that invites them: names before an address do not extend over that word.
+	// invited matches guests after an inviting word. The names before an address then end at that word.
 	invited  = lazyregexp.New(`(?i)(?:,\s*)?\b(?:and\s+)?(?:(?:with|invite|inviting|for)\s+|w/\s*)` + addressList)
 	inviting = lazyregexp.New(`(?i)(?:,\s*)?(?:\b(?:and\s+)?(?:with|invite|inviting|for)\s+|` +
 		`\bw/\s*)?` + addressList)

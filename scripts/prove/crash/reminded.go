@@ -23,7 +23,7 @@ var reminded = kind{name: "no handle, and its user is mailed", tool: "note", mod
 var reminding = run.Reminding{After: 300 * time.Millisecond, Every: 900 * time.Millisecond,
 	Settled: 200 * time.Millisecond, Taken: time.Second}
 
-// reminderScenarios is the scenario with two approvals in one e-mail, and then a third approval in the next mail.
+// reminderScenarios is the scenario with two approvals in one e-mail, and then a third approval in the next e-mail.
 var reminderScenarios = []scenario{{name: "remind", ttl: longTTL, fits: func(k kind) bool { return k.mailed },
 	effects: never, steps: []step{start(0), startBeside(1), remind(2), startBeside(2), remind(3)}}}
 

@@ -125,7 +125,7 @@ func (s *scene) started(handle string) {
 	})
 }
 
-// asNew makes the call no longer wait for a decision.
+// asNew removes the waits, as if no call had waited for a decision yet.
 func asNew(r *run.Run) {
 	r.Log.Tail = slices.DeleteFunc(r.Log.Tail, func(e run.Event) bool { return e.Wait != nil })
 	for i := range r.Log.Tail {

@@ -40,7 +40,7 @@ func TestBatchInEveryOrder(t *testing.T) {
 			asked, sent := len(w.Gemini.Requests()), len(w.Google.Messages())
 			r := w.ask("send them all", "")
 			if len(r.Approvals) != 3 || len(w.Google.Messages()) != sent+1 {
-				t.Fatalf("%d approvals, %d mails: %s", len(r.Approvals), len(w.Google.Messages())-sent, r.Body)
+				t.Fatalf("%d approvals, %d e-mails: %s", len(r.Approvals), len(w.Google.Messages())-sent, r.Body)
 			}
 			for _, i := range order {
 				if got := w.decide(r.Approvals[i], "approve_once"); got.HTTP != http.StatusOK {

@@ -93,7 +93,7 @@ func (w *proved) restart(o testkit.Options) {
 func (w *proved) wantMails(n int) {
 	w.t.Helper()
 	if got := w.Google.Messages(); len(got) != n {
-		w.t.Errorf("%d mails were sent, want %d: %+v", len(got), n, got)
+		w.t.Errorf("%d e-mails were sent, want %d: %+v", len(got), n, got)
 	}
 }
 

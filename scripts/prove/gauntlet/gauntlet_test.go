@@ -120,7 +120,7 @@ func TestDeployedServerWithoutEffects(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, said)
 	}
 	if n := len(w.Google.Messages()); n != 0 {
-		t.Errorf("%d mails were sent", n)
+		t.Errorf("%d e-mails were sent", n)
 	}
 	if code, said = prove("-quick"); code != proof.Proven || strings.Contains(said, " 1: ") {
 		t.Errorf("the short part: exit code %d: %s", code, said)

@@ -30,7 +30,7 @@ func theInternet(t *testing.T) *internet {
 // TestHostileInputs runs the committed cases, variations of them, and the file in HOSTILE_CASES. A short run takes
 // every fourth case.
 func TestHostileInputs(t *testing.T) {
-	realpart.Long(t, "tries some seven hundred hostile inputs")
+	realpart.Long(t, "tries about 700 hostile inputs")
 	all, err := allCases()
 	if err != nil {
 		t.Fatal(err)

@@ -131,7 +131,7 @@ func inheritable(ln net.Listener) (f *os.File, err error) {
 		return nil, err
 	}
 	failed := raw.Control(func(fd uintptr) {
-		syscall.ForkLock.RLock() // no process that is started just now may inherit it
+		syscall.ForkLock.RLock() // a process that is being started must not inherit it
 		defer syscall.ForkLock.RUnlock()
 		var dup int
 		if dup, err = syscall.Dup(int(fd)); err == nil {

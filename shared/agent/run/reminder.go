@@ -7,7 +7,7 @@ type Reminders struct {
 	To    string    `json:"to,omitempty"`   // the user's address, verified by the issuer of their tokens
 	Off   bool      `json:"off,omitempty"`  // the user wants no reminders
 	Upto  time.Time `json:"upto,omitzero"`  // when the last mail was made; the e-mail covers every older approval
-	Taken time.Time `json:"taken,omitzero"` // until then, one process has reserved the next mail
+	Taken time.Time `json:"taken,omitzero"` // until then, one process has reserved the next e-mail
 }
 
 // Reminding configures e-mails about waiting approvals. The zero value sends none.

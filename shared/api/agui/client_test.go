@@ -177,7 +177,7 @@ func want(t *testing.T, now agent, text string) {
 func sent(t *testing.T, w *testkit.Deployment, n int) {
 	t.Helper()
 	if got := len(w.Google.Messages()); got != n {
-		t.Errorf("%d mails were sent, want %d", got, n)
+		t.Errorf("%d e-mails were sent, want %d", got, n)
 	}
 }
 

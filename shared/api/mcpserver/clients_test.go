@@ -95,13 +95,13 @@ func TestCodingAgent(t *testing.T) {
 	}
 	pending, err := w.Call(t.Context(), "ana", "GET", "/api/agent/approvals/pending", "")
 	if err != nil || len(pending.Approvals) != 1 || len(w.Google.Messages()) != 0 {
-		t.Fatalf("%v, %s, %d mails", err, pending.Body, len(w.Google.Messages()))
+		t.Fatalf("%v, %s, %d e-mails", err, pending.Body, len(w.Google.Messages()))
 	}
 	a, err := w.Resolve(t.Context(), "ana", pending.Approvals[0], "approve_once")
 	if err == nil {
 		_, err = w.Deliver(t.Context())
 	}
 	if err != nil || a.HTTP != http.StatusOK || len(w.Google.Messages()) != 1 {
-		t.Errorf("%v, %d %s, %d mails", err, a.HTTP, a.Body, len(w.Google.Messages()))
+		t.Errorf("%v, %d %s, %d e-mails", err, a.HTTP, a.Body, len(w.Google.Messages()))
 	}
 }

@@ -107,7 +107,7 @@ func TestOfficialClient(t *testing.T) {
 	}
 	done := calls(t, in, lines, fmt.Sprintf(`{"name":"wait_for_approval","arguments":{"runId":%q}}`, asked.RunID))
 	if done.Status != "completed" || len(w.Google.Messages()) != 1 {
-		t.Errorf("%+v, %d mails", done, len(w.Google.Messages()))
+		t.Errorf("%+v, %d e-mails", done, len(w.Google.Messages()))
 	}
 	if err := in.Close(); err != nil {
 		t.Fatal(err)

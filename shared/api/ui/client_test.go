@@ -147,7 +147,7 @@ func each(t *testing.T, test func(t *testing.T, w *testkit.Deployment, c *client
 func sent(t *testing.T, w *testkit.Deployment, n int) {
 	t.Helper()
 	if got := len(w.Google.Messages()); got != n {
-		t.Errorf("%d mails were sent, want %d", got, n)
+		t.Errorf("%d e-mails were sent, want %d", got, n)
 	}
 }
 

@@ -14,7 +14,7 @@ func porter(w string) string {
 	return w
 }
 
-// irregular are words that the rules would take for others.
+// irregular has words that the rules would mistake for others.
 var irregular = map[string]string{"skies": "sky", "sky": "sky", "dying": "die", "lying": "lie", "tying": "tie",
 	"news": "news", "innings": "inning", "inning": "inning", "outings": "outing", "outing": "outing",
 	"cannings": "canning", "canning": "canning", "howe": "howe", "proceed": "proceed", "exceed": "exceed",

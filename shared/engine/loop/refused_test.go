@@ -216,7 +216,7 @@ func toolChangedAfterApproval(t *testing.T, open func(testing.TB) *env) {
 		}
 		deliver(t, w)
 		if !slices.Equal(w.effects, []string{"send bob@x.org: ten"}) {
-			t.Errorf("%s: done: %q; want one mail", name, w.effects)
+			t.Errorf("%s: done: %q; want one e-mail", name, w.effects)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func withUnrecordedEffect(t *testing.T) (w *deployment, forward func(time.Durati
 		t.Fatal(err)
 	}
 	if armed.Load() || len(w.EffectsOf("ana")) != 1 {
-		t.Fatal("the mail was to leave, and its outcome to be lost")
+		t.Fatal("the e-mail was to leave, and its outcome to be lost")
 	}
 	return w, func(d time.Duration) { ahead.Add(int64(d)) }
 }
@@ -69,7 +69,7 @@ func TestDeleteDuringEffect(t *testing.T) {
 	}
 	w.delete(t, w.users(w.seen))
 	if n := len(w.EffectsOf("ana")); n != 1 {
-		t.Fatalf("the mail was sent %d times", n)
+		t.Fatalf("the e-mail was sent %d times", n)
 	}
 	w.outcome(t, "succeeded")
 }

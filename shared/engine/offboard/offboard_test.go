@@ -38,7 +38,7 @@ func (w *deployment) enqueue(t *testing.T, uid string) {
 // TestKilledAtEveryCommit kills a deletion before and after each of its commits, on both stores. After it is repeated,
 // everything is deleted, the audit verifies, and another user has lost nothing.
 func TestKilledAtEveryCommit(t *testing.T) {
-	realpart.Long(t, "it kills a deletion some eighty times")
+	realpart.Long(t, "it kills a deletion about 80 times")
 	onBothStores(t, func(t *testing.T, settings ...string) {
 		for _, after := range []bool{false, true} {
 			n := 1

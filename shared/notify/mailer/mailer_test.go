@@ -82,7 +82,7 @@ func TestSend(t *testing.T) {
 				return
 			}
 			if err != nil || len(s.Mails()) != 1 {
-				t.Fatalf("%v; %d mails", err, len(s.Mails()))
+				t.Fatalf("%v; %d e-mails", err, len(s.Mails()))
 			}
 			got := s.Mails()[0]
 			if got.TLS != (c.server != nil) || got.User != s.User || got.To != "ana@example.com" || got.Raw != text {

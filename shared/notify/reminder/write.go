@@ -41,7 +41,7 @@ func (r *Reminders) write(u *run.User, waiting []run.Approval, now time.Time) ([
 	return b.Bytes(), w.Close()
 }
 
-// name returns the same name for the same approvals, so that mail programs recognise a repeated mail.
+// name returns the same name for the same approvals, so that mail programs recognise a repeated e-mail.
 func name(waiting []run.Approval) string {
 	sum := sha256.New()
 	for _, a := range waiting {

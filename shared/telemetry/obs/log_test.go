@@ -168,7 +168,8 @@ func TestLogOfUsefulValues(t *testing.T) {
 			(*nobody)(nil), "bad", func() {}, "f", 1.5, "code", fault.CodeStaleView, "m", map[string]int{"a": 1})
 	})
 	has(t, line, map[string]any{"runId": "r-1", "promptTokens": 12.0, "emailVerified": true, "f": 1.5,
-		"code": "stale_view", "n": nil, "none": "[*obs_test.nobody cannot be logged]", "bad": "[func() cannot be logged]"})
+		"code": "stale_view", "n": nil, "none": "[*obs_test.nobody cannot be logged]",
+		"bad": "[func() cannot be logged]"})
 }
 
 func TestLogFieldsNotForged(t *testing.T) {

@@ -354,7 +354,7 @@ func TestStartWithUnreadableFile(t *testing.T) {
 }
 
 // TestKilled sends mail to a server in another process, kills it with SIGKILL in the middle, and checks that each
-// answered mail is there, once.
+// answered e-mail is there, once.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv("LOCALGOOGLE_TEST_DIR"); dir != "" {
 		serveUntilKilled(t, dir)

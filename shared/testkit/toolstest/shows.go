@@ -68,7 +68,7 @@ func (s Suite) saysAll(t *testing.T) {
 		})
 	}
 	if got := s.shown(t, nil); strings.Contains(got, "! ") {
-		t.Errorf("an ordinary call is warned of:\n%s", got)
+		t.Errorf("an ordinary call has a warning:\n%s", got)
 	}
 }
 

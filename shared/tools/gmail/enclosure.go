@@ -119,7 +119,7 @@ func keepEnclosed(before, edited []Enclosure) []Enclosure {
 	return edited
 }
 
-// enclose fills in the facts about each file, and adds the files of a forwarded mail.
+// enclose fills in the facts about each file, and adds the files of a forwarded e-mail.
 func (s *sender) enclose(ctx context.Context, c tool.Call, a Args) (Args, error) {
 	a.Attachments = a.withForwarded()
 	if len(a.Attachments) == 0 {
@@ -148,8 +148,8 @@ func (s *sender) enclose(ctx context.Context, c tool.Call, a Args) (Args, error)
 	return a, nil
 }
 
-// withForwarded returns a copy of the list of files, with those of the forwarded mail that fit. Origin names the files
-// that the new mail leaves out.
+// withForwarded returns a copy of the list of files, with those of the forwarded e-mail that fit. Origin names the
+// files that the new mail leaves out.
 func (a Args) withForwarded() []Enclosure {
 	all := slices.Clone(a.Attachments)
 	if a.Forward == nil || a.Origin == nil {

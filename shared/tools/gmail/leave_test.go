@@ -77,7 +77,7 @@ func TestDraftAsApproved(t *testing.T) {
 		t.Fatal(end, err)
 	}
 	if len(w.Messages()) != 1 || !strings.Contains(string(all[len(all)-1]), "Hello") || w.Messages()[0].Bcc == nil {
-		t.Errorf("%d mails were sent, and the drafts are %q", len(w.Messages()), all)
+		t.Errorf("%d e-mails were sent, and the drafts are %q", len(w.Messages()), all)
 	}
 	if s := w.Tool.Spec; s.Approval != tool.Required || strings.Join(s.Scopes, " ") != compose {
 		t.Errorf("%+v; want s.Approval %v, strings.Join(s.Scopes, \" \") %v", s, tool.Required, compose)

@@ -254,7 +254,7 @@ func (a ModifyArgs) mails() string {
 	case n == 0:
 		return "a conversation"
 	case n == 1:
-		return "one mail"
+		return "one e-mail"
 	}
 	return fmt.Sprintf("%d e-mails", n)
 }
@@ -267,7 +267,7 @@ func previewModify(a ModifyArgs) tool.Preview {
 		p.AddLine("Conversation", a.ThreadID)
 	}
 	if a.Filing == nil {
-		p.AddText("Mails", strings.Join(a.MessageIDs, "\n"))
+		p.AddText("E-mails", strings.Join(a.MessageIDs, "\n"))
 		return p
 	}
 	var mails []string
@@ -279,7 +279,7 @@ func previewModify(a ModifyArgs) tool.Preview {
 		}
 		mails, dates = append(mails, line), append(dates, tool.StampMoment(m.Date)...)
 	}
-	p.AddText("Mails", strings.Join(mails, "\n"))
+	p.AddText("E-mails", strings.Join(mails, "\n"))
 	p.NameMoments(dates...)
 	return p
 }

@@ -38,12 +38,12 @@ var modifying = toolstest.Suite{
 		"addLabels": {"addLabels": []any{"Taxes"}}, "removeLabels": {"removeLabels": []any{"UNREAD"}},
 		"filing": {"filing": filing("Lunch")}},
 	Free:   []string{"filing"},
-	Labels: []string{"Change", "Conversation", "Mails"},
+	Labels: []string{"Change", "Conversation", "E-mails"},
 	Previews: map[string]toolstest.Shown{
-		"before the mails are read": {Want: []string{"Change the labels of one mail",
-			"Change: Add the label “Invoices”\nArchive (remove from the inbox)", "Mails: 18c1"}},
+		"before the mails are read": {Want: []string{"Change the labels of one e-mail",
+			"Change: Add the label “Invoices”\nArchive (remove from the inbox)", "E-mails: 18c1"}},
 		"a mail": {Change: map[string]any{"filing": filing("Your invoice")},
-			Want: []string{"Mails: “Your invoice”, from eve@example.com, 2026-11-21T12:00:00Z"}},
+			Want: []string{"E-mails: “Your invoice”, from eve@example.com, 2026-11-21T12:00:00Z"}},
 		"a star, unread": {Change: map[string]any{"addLabels": []any{"STARRED", "UNREAD"}, "removeLabels": nil},
 			Want: []string{"Change: Add a star\nMark as unread"}},
 		"a conversation": {Change: map[string]any{"messageIds": nil, "threadId": "18c2",
@@ -120,7 +120,7 @@ func (w filed) receive(t *testing.T, subject string) {
 
 func (w filed) labels() []string { return w.Labels("me@example.com", w.Newest("me@example.com")) }
 
-// completes sets the call's arguments, with the newest mail unless they name a conversation.
+// completes sets the call's arguments, with the newest e-mail unless they name a conversation.
 func (w filed) completes(t *testing.T, args map[string]any) {
 	t.Helper()
 	if args["threadId"] == nil {

@@ -25,10 +25,10 @@ type Origin struct {
 	To         []string `json:"to,omitempty"`         // the recipients that the e-mail itself asks for
 	Cc         []string `json:"cc,omitempty"`
 	Because    string   `json:"because,omitempty"` // why it goes to them
-	Left       []string `json:"left,omitempty"`    // attachments that a forwarded mail loses
+	Left       []string `json:"left,omitempty"`    // attachments that a forwarded e-mail loses
 	Quote      string   `json:"quote,omitempty"`   // the text below the user's words
 
-	files []Attachment // of a forwarded mail
+	files []Attachment // of a forwarded e-mail
 }
 
 func normalizeOrigin(a Args) error {

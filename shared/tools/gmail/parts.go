@@ -20,7 +20,7 @@ type parts struct {
 	left        int // number of further parts that are read
 }
 
-// add adds a part with its children. attached means that the part is in a file, such as a forwarded mail.
+// add adds a part with its children. attached means that the part is in a file, such as a forwarded e-mail.
 func (p *parts) add(part *gmailapi.MessagePart, attached bool) {
 	if part == nil || p.left == 0 {
 		return

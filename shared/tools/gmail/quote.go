@@ -12,7 +12,7 @@ import (
 // maxQuote is the length of the quoted text in bytes. Longer texts are cut.
 const maxQuote = 24 << 10
 
-// quotation returns the text of an answered mail, as mail programs quote it.
+// quotation returns the text of an answered e-mail, as mail programs quote it.
 func quotation(l Letter) string {
 	if l.Text == "" {
 		return ""
@@ -25,7 +25,7 @@ func quotation(l Letter) string {
 	return b.String()
 }
 
-// passedOn returns a forwarded mail, as mail programs write it.
+// passedOn returns a forwarded e-mail, as mail programs write it.
 func passedOn(l Letter) string {
 	return "---------- Forwarded message ---------\nFrom: " + l.From + "\nDate: " + l.Date + "\nSubject: " + l.Subject +
 		"\nTo: " + strings.Join(l.To, ", ") + "\n\n" + clip.Lines(l.Text, maxQuote)
@@ -46,7 +46,7 @@ func (a Args) quoteHTML() string {
 	return "<blockquote>" + strings.ReplaceAll(html.EscapeString(a.Origin.Quote), "\n", "<br>\n") + "</blockquote>"
 }
 
-// references returns the Message-IDs of the conversation before the answered mail.
+// references returns the Message-IDs of the conversation before the answered e-mail.
 func (a Args) references() []string {
 	if a.Origin == nil {
 		return nil

@@ -60,7 +60,7 @@ func NewRead(accounts provider.Accounts, o Options) *tool.Tool {
 		Reading:   func(_ Open, out Opened) tool.Reading { return out.reading() },
 		Preview: func(a Open) tool.Preview {
 			p := tool.Preview{Title: "Read your mail"}
-			p.AddLine("Mail", a.MessageID)
+			p.AddLine("E-mail", a.MessageID)
 			if a.ThreadID != "" {
 				p.Fields = nil
 				p.AddLine("Conversation", a.ThreadID)

@@ -27,9 +27,9 @@ var opening = toolstest.Suite{
 	Args: map[string]any{"messageId": "18c0000000000001"},
 	Other: map[string]map[string]any{"messageId": {"messageId": "18c1"}, "quotes": {"quotes": true},
 		"threadId": {"messageId": nil, "threadId": "18c2"}},
-	Labels: []string{"Mail", "Quotes", "Conversation"},
+	Labels: []string{"E-mail", "Quotes", "Conversation"},
 	Previews: map[string]toolstest.Shown{
-		"a mail": {Want: []string{"Read your mail", "Mail: 18c0000000000001"}},
+		"a mail": {Want: []string{"Read your mail", "E-mail: 18c0000000000001"}},
 		"a conversation": {Change: map[string]any{"messageId": nil, "threadId": "18c2"},
 			Want: []string{"Conversation: 18c2"}},
 	},
@@ -92,7 +92,7 @@ func (m mailbox) receives(t *testing.T, raw string) gmail.Letter {
 func TestRealMails(t *testing.T) {
 	files, err := filepath.Glob("testdata/mails/*.eml")
 	if err != nil || len(files) < 20 {
-		t.Fatalf("%d mails, %v", len(files), err)
+		t.Fatalf("%d e-mails, %v", len(files), err)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestConversation(t *testing.T) {
 	out, err := m.read(t, map[string]any{"threadId": first})
 	raw, errRaw := json.Marshal(out)
 	if err != nil || errRaw != nil || len(out.Mails) != gmail.MaxRead || !out.More || len(raw) > 48<<10 {
-		t.Fatalf("%d mails of %d bytes, %v", len(out.Mails), len(raw), err)
+		t.Fatalf("%d e-mails of %d bytes, %v", len(out.Mails), len(raw), err)
 	}
 	oldest, newest := out.Mails[0], out.Mails[9]
 	if oldest.Text != "mail 2" || oldest.Truncated || !newest.Truncated || len(newest.Text) < 30<<10 {
@@ -295,7 +295,7 @@ func TestThreadOfPrograms(t *testing.T) {
 	}
 	out, err := m.read(t, map[string]any{"threadId": first})
 	if err != nil || len(out.Mails) != 10 || out.More {
-		t.Fatalf("%v: %d mails, more: %v; want 10 and no more", err, len(out.Mails), out.More)
+		t.Fatalf("%v: %d e-mails, more: %v; want 10 and no more", err, len(out.Mails), out.More)
 	}
 	for n, l := range out.Mails {
 		if l.ThreadID != first || l.MessageID != id(n) || !strings.Contains(l.Text, "Hello") {

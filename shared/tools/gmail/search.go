@@ -37,7 +37,7 @@ type Find struct {
 	Limit int    `json:"limit,omitempty" jsonschema:"How many mails at most. Left out: 20."`
 }
 
-// Found is the result of a search, the newest mail first.
+// Found is the result of a search, the newest e-mail first.
 type Found struct {
 	Mails []Mail `json:"mails"`
 	More  bool   `json:"more,omitempty"` // whether there are others

@@ -119,7 +119,7 @@ func TestSearchForeignMails(t *testing.T) {
 	out, err := i.search(t, map[string]any{"query": "from:eve"})
 	b, _ := json.Marshal(out) // it came as JSON
 	if err != nil || len(out.Mails) != gmail.MaxFound || !out.More || len(b) > 24<<10 {
-		t.Fatalf("%d mails of %d bytes, %v", len(out.Mails), len(b), err)
+		t.Fatalf("%d e-mails of %d bytes, %v", len(out.Mails), len(b), err)
 	}
 	for _, m := range out.Mails {
 		if !strings.HasSuffix(m.From, "[…] <eve@evil.example>") || len(m.From) > 300 || len(m.Subject) > 200 ||

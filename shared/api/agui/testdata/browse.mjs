@@ -26,17 +26,17 @@ const results = (page, tool) => page.locator(`[data-tool-name=${tool}]`)
   .evaluateAll((all) => all.map((e) => e.dataset.result ?? ''));
 
 const steps = {
-  async 'a mail is approved'(page) {
+  async 'an e-mail is approved'(page) {
     await say(page, 'mail bob');
     await cards(page).waitFor();
-    expect('the card shows the mail', /To: bob@example.com\n/.test(await cards(page).innerText()));
+    expect('the card shows the e-mail', /To: bob@example.com\n/.test(await cards(page).innerText()));
     await shot(page, 'card');
     await decide(page, 'Approve');
     await answered(page, 1);
     const [result] = await results(page, 'gmail_send');
     expect(`the call shows what came of it: ${result}`, /"messageId"/.test(result));
   },
-  async 'a mail is rejected'(page) {
+  async 'an e-mail is rejected'(page) {
     await say(page, 'mail bob');
     await decide(page, 'Reject');
     await answered(page, 2);

@@ -42,13 +42,13 @@ await shows(page, 'Send an e-mail');
 await decide(page, 'Approve');
 await shows(page, 'gmail_send: output-available');
 await shows(page, 'That is what came of it.');
-step('a mail is approved');
+step('an e-mail is approved');
 
 await say(page, 'mail bob again');
 await decide(page, 'Deny');
 await shows(page, 'gmail_send: output-denied');
 await shows(page, 'You rejected this');
-step('a mail is denied');
+step('an e-mail is denied');
 
 await say(page, 'mail bob once more');
 await page.locator('.card').waitFor();
@@ -62,7 +62,7 @@ await decide(page, 'Approve');
 await shows(page, 'That is what came of it.');
 await decide(tab, 'Approve');
 await shows(tab, 'That is what came of it.');
-step('a reloaded page and a second tab approve one mail');
+step('a reloaded page and a second tab approve one e-mail');
 
 await browser.close();
 if (problems.length) throw new Error(problems.join('\n'));

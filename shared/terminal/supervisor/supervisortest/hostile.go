@@ -182,7 +182,7 @@ func input(w *world) {
 	select {
 	case asks := <-asked:
 		if !asks {
-			w.Error("it asked no longer before it did")
+			w.Error("the command no longer asked for input, although it had just asked")
 		}
 	case <-time.After(20 * time.Second):
 		w.Error("no reader was notified that it waits for input")

@@ -42,7 +42,7 @@ func Fold(text string, answers bool) string {
 func leftOut(n int) string { return fmt.Sprintf("> [… %d quoted lines left out …]", n) }
 
 var (
-	// separator matches the line above a copy of the answered mail.
+	// separator matches the line above a copy of the answered e-mail.
 	separator = lazyregexp.New(`^[\s*]*(?:-{2,}\s*(?:Original Message|Original Appointment|Ursprüngliche Nachricht|` +
 		`Message d'origine|Mensaje original|Messaggio originale|Mensagem original|Oorspronkelijk bericht|` +
 		`Исходное сообщение|原始邮件|元のメッセージ|Original Message from .{1,80})\s*-{2,}|_{20,}|(?:\* ?){3,})[\s*]*$`)
@@ -54,7 +54,7 @@ var (
 	}
 )
 
-// copyAt returns the line at which a copy of the answered mail begins, or -1.
+// copyAt returns the line at which a copy of the answered e-mail begins, or -1.
 func copyAt(lines []string) int {
 	for i, line := range lines {
 		at := i
