@@ -47,7 +47,7 @@ var oddWords = []struct {
 	{`\bsome [0-9]`, "about 40", 5},
 	{`(^|[^-\w.$])((a|answered|forwarded) mail|mails)\b`, "e-mail", 35},
 	{`\b(has|have|had|lets?) (the|a|an|its|their|his|every|each|another) [a-z]+ be\b`, "makes the call run", 1},
-	{`\bmend(s|ed)?\b`, "fix", 5},
+	{`\bmend(s|ed)?\b`, "fix", 4},
 	{`\bfor ever\b`, "never expires", 2},
 	{`\bpassed over\b`, "ignored, skipped", 0},
 	{`\bgone on with\b`, "continued", 0},

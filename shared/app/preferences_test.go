@@ -266,7 +266,7 @@ func TestWorkingHoursInvitation(t *testing.T) {
 	}
 }
 
-// TestSignature sends mails that end with the user's signature, which the card shows, and which is there once.
+// TestSignature sends e-mails that end with the user's signature, which the card shows, and which is there once.
 func TestSignature(t *testing.T) {
 	signed := func(s *preference.Set) { s.Signature = "Ana Ahlberg\nACME <https://acme.example>" }
 	t.Run("mail", func(t *testing.T) {

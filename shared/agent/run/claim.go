@@ -128,7 +128,7 @@ var doneFirst = lazyregexp.New(`^(?:(?:ok|okay|all|it is|it's|and|i|successfully
 	`(?:did|ran|wrote|` + english + `)\b`)
 
 // doneLast matches a short sentence in which the verb follows a thing: "Order #1234 placed." and "Label removed from 3
-// mails."
+// e-mails."
 var doneLast = lazyregexp.New(`^(?:\S+ ){1,4}(?:` + english + `|` + further + `)(?: (?:to|from|in|by) .{1,40})?$`)
 
 // claimed lists the forms of a claim, in languages that put spaces between words.

@@ -39,8 +39,8 @@ var (
 )
 
 // decodings returns the readings of a text without HTML tags and without the targets of links in Markdown, and with
-// percent signs, HTML entities, quoted-printable, encoded words of mails, escapes of programming languages and of RTF,
-// uuencode, base64, base32, base85 and codes of characters (hex, decimal, binary) decoded, also when nested. For
+// percent signs, HTML entities, quoted-printable, encoded words of e-mails, escapes of programming languages and of
+// RTF, uuencode, base64, base32, base85 and codes of characters (hex, decimal, binary) decoded, also when nested. For
 // uuencode, base64, base32, base85 and codes, a reading consists only of the decoded runs. Those except uuencode's have
 // at least least characters.
 func decodings(s string, least int) (all []string) {

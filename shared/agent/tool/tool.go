@@ -86,8 +86,8 @@ type Spec struct {
 	// from strangers, no permission that the user gave in advance applies to such a call.
 	Lasting bool
 	Quota   Quota // the part of a service's quota that a call takes
-	// Same is the schema of an earlier release, in which each call means the same as in Schema. It identifies the version
-	// instead, so that calls that wait or run keep their approval. Nil means Schema.
+	// Same is the schema of an earlier release, in which each call means the same as in Schema. It identifies the
+	// version instead, so that calls that wait or run keep their approval. Nil means Schema.
 	Same json.RawMessage
 	// Source names the origin of a tool that strangers define, such as an MCP server. It is empty for the tools of this
 	// program. The description of such a tool can change at any time, so it is part of the version.
@@ -245,7 +245,7 @@ type Outcome struct {
 type Field struct {
 	Label string `json:"label"`
 	Value string `json:"value"`          // invisible and direction-changing characters are made visible
-	Long  bool   `json:"long,omitempty"` // text of several lines, such as a mail body
+	Long  bool   `json:"long,omitempty"` // text of several lines, such as an e-mail
 	// Diff means that the value is a unified diff. Folded means that a reader opens the value only on demand.
 	Diff   bool `json:"diff,omitempty"`
 	Folded bool `json:"folded,omitempty"`

@@ -235,7 +235,7 @@ func (c *Client) verb(ctx context.Context, verb, id string, in io.Reader, out io
 
 // Input sends typed bytes to a running command. The bytes are neither stored nor part of the output, unless the
 // command's terminal echoes them. The error is ErrEnded for a command that has ended, and ErrOther for one that has not
-// begun.
+// started.
 func (c *Client) Input(ctx context.Context, id string, typed []byte) error {
 	end, err := c.verb(ctx, "input", id, strings.NewReader(string(typed)), io.Discard, nil)
 	if err == nil && end != "over" {
@@ -245,7 +245,7 @@ func (c *Client) Input(ctx context.Context, id string, typed []byte) error {
 }
 
 // Stop stops a command in the same way as its time limit: ^C, then SIGTERM, then SIGKILL. It does not wait for the
-// end. A command that has not begun will not begin; a command that has ended does not change.
+// end. A command that has not started never will; a command that has ended does not change.
 func (c *Client) Stop(ctx context.Context, id string) error {
 	end, err := c.verb(ctx, "stop", id, nil, io.Discard, nil)
 	if err == nil && end != "over" {
@@ -255,7 +255,7 @@ func (c *Client) Stop(ctx context.Context, id string) error {
 }
 
 // Reconcile returns the state of a command that may have been started with the handle h. With never, a command that has
-// not begun must no longer begin. Only the state Done comes with a Result.
+// not started must no longer start. Only the state Done comes with a Result.
 func (c *Client) Reconcile(ctx context.Context, id, h string, never bool) (State, Result, error) {
 	args, err := handle(h)
 	if err != nil {

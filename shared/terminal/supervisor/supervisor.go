@@ -73,7 +73,7 @@ type Start struct {
 	Pin      Pin   // of a command that runs by a standing permission
 
 	// Handle is the result of [Client.Handle] when the command was prepared. On another host, in another boot or with
-	// other journals, the command is not begun. If it is empty, the present handle is used.
+	// other journals, the command is not started. If it is empty, the present handle is used.
 	Handle string
 	// Asks is called when the command begins to wait for input, and when it stops waiting. It may be nil.
 	Asks func(asking bool)
