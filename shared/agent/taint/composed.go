@@ -41,9 +41,7 @@ func spell(words string) spelling {
 	all := []string{words}
 	all = append(all, decodings(words, leastWord)...)
 	for _, written := range all {
-		for _, other := range turned(written) {
-			all = append(all, other)
-		}
+		all = append(all, turned(written)...)
 	}
 	for i := range all {
 		all[i] = Normalize(all[i])
