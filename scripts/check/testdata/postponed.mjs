@@ -31,12 +31,12 @@ await run({
 
   'it does not blame the service for the quota of this deployment': async (page) => {
     let said = '';
-    for (let i = 0; i < 9 && !said.startsWith('Waits'); i++) { // a minute can end between two mails
+    for (let i = 0; i < 9 && !said.startsWith('Waiting'); i++) { // a minute can end between two mails
       await newThread(page);
       await ask(page, `email kim${i}@example.com that tea is at two`);
       await lain(page);
       await press(cards(page).getByRole('button', { name: 'Approve once' }));
-      said = await page.locator('.action').getByText(/^(Done|Waits until .*)$/).innerText();
+      said = await page.locator('.action').getByText(/^(Done|Waiting until .*)$/).innerText();
     }
     expect(`it says ${said}`, said.endsWith(': the quota that all users share is used up'));
   },

@@ -280,7 +280,7 @@ func ProgressSummary(s *State, title func(*Action) string) string {
 	case s.End != nil:
 		return s.End.Summary
 	case len(open) == 0 && s.Waits.Count > 0:
-		return "The model is overloaded or its quota is used up. It is asked again."
+		return "The model is overloaded or its quota is used up. The run will try again."
 	case len(open) == 0 && waitingCall(s) != nil:
 		return waitsBecause[waitingCall(s).WaitsFor]
 	case len(open) == 0:

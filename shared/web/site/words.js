@@ -150,7 +150,7 @@ export function actionState(a) {
     return { kind: 'review', words: 'Was it done? Please check' };
   }
   if (lasts(a.notBefore)) {
-    return { kind: 'work', words: `Waits until ${clock(a.notBefore)}: ${waits[a.waitsFor] ?? waits.service}` };
+    return { kind: 'work', words: `Waiting until ${clock(a.notBefore)}: ${waits[a.waitsFor] ?? waits.service}` };
   }
   switch (a.status) {
     case 'planned': return { kind: 'plan', words: 'Planned' };

@@ -927,7 +927,7 @@ function actionState(a) {
     return { kind: "review", words: "Was it done? Please check" };
   }
   if (lasts(a.notBefore)) {
-    return { kind: "work", words: `Waits until ${clock2(a.notBefore)}: ${waits[a.waitsFor] ?? waits.service}` };
+    return { kind: "work", words: `Waiting until ${clock2(a.notBefore)}: ${waits[a.waitsFor] ?? waits.service}` };
   }
   switch (a.status) {
     case "planned":
