@@ -18,7 +18,7 @@ await run({
     await signIn(page, 'paul');
     await service(3600);
     await rated(page, 5);
-    await page.locator('.action').getByText(/^Waiting until .*: the service asked for a pause$/).waitFor();
+    await page.locator('.action').getByText(/^Waiting until .*: its service asked for a pause$/).waitFor();
     await look(page, 'postponed', page.locator('.action'));
     await page.reload();
     await page.locator('.action').getByText(/^Waiting until/).waitFor();

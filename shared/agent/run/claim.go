@@ -148,7 +148,7 @@ var claimed = wordForms(
 	// idioms
 	`(?:has|have|'s got|’s got|got|received|reached) (?:your|the|his|her|their) `+
 		`(?:invit(?:e|ation)|e-?mail|mail|message)\b`,
-	`(?:in|into) (?:your|the) cart\b`, `reminder(?: is|'s|’s) set\b`,
+	`(?:is|are|'s|’s) (?:now )?in (?:your|the) cart\b`, `reminder(?: is|'s|’s) set\b`,
 	`gave (?:it|the \w+) (?:\d|one|two|three|four|five) stars?`,
 	`should be in \S+ inbox\b`, `back up$`, `je viens d(?:e |['’])\pL+r\b`, `acab(?:o|ei) de \pL+r\b`,
 	`(?:message|e-?mail|mail|invite|invitation|reply|note)(?: is|'s|’s) (?:now )?(?:out|off|away|gone)\b`,

@@ -47,9 +47,9 @@ export function deadline(words, now) {
   const zone = found && abroad.exec(words.slice(found.index + found[0].length));
   if (zone) return { said: found[0] + zone[0] };
   const [before, behind] = found ? [words.slice(0, found.index), words.slice(found.index + found[0].length)] : ['', ''];
-  const changed = more.exec(behind);
+  const changed = found && more.exec(behind);
   if (changed) return { said: found[0] + changed[0] };
-  if (/(?:\bnot|n['’]t|\bnever)\b[^.,;!?]*$/i.test(before)) return { said: found[0] };
+  if (found && /(?:\bnot|n['’]t|\bnever)\b[^.,;!?]*$/i.test(before)) return { said: found[0] };
   const at = found && !/^['’]s\b/i.test(behind) && moment(found, now);
   if (at) return at > now ? { said: found[0], at } : { said: found[0] };
   const soon = !vague.test(words) && today.exec(words);

@@ -5768,9 +5768,9 @@ function deadline(words3, now2) {
   const zone3 = found3 && abroad.exec(words3.slice(found3.index + found3[0].length));
   if (zone3) return { said: found3[0] + zone3[0] };
   const [before, behind] = found3 ? [words3.slice(0, found3.index), words3.slice(found3.index + found3[0].length)] : ["", ""];
-  const changed5 = more2.exec(behind);
+  const changed5 = found3 && more2.exec(behind);
   if (changed5) return { said: found3[0] + changed5[0] };
-  if (/(?:\bnot|n['’]t|\bnever)\b[^.,;!?]*$/i.test(before)) return { said: found3[0] };
+  if (found3 && /(?:\bnot|n['’]t|\bnever)\b[^.,;!?]*$/i.test(before)) return { said: found3[0] };
   const at2 = found3 && !/^['’]s\b/i.test(behind) && moment4(found3, now2);
   if (at2) return at2 > now2 ? { said: found3[0], at: at2 } : { said: found3[0] };
   const soon3 = !vague.test(words3) && today.exec(words3);
