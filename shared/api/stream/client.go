@@ -21,8 +21,9 @@ func CheckID(field, id string) error {
 }
 
 // spoken are the places in requests for text that people typed or that a page shows. Everything else, such as IDs,
-// hashes, arguments of tools and definitions of tools, is read strictly.
-var spoken = []string{"/prompt", "/message", "/refinementPrompt", "/comment", "/title", "/text",
+// hashes, arguments of tools and definitions of tools, is read strictly. So is the prompt of a run or a plan: a program
+// sends it, and can send it again.
+var spoken = []string{"/message", "/refinementPrompt", "/comment", "/title", "/text",
 	"/history/*/parts/*/text", "/pageState", "/results/*/result", // of pages and terminals
 	"/context", "/state", "/forwardedProps", "/resume/*/payload/comment"} // of AG-UI clients
 
