@@ -27,8 +27,7 @@ const maxKeys = 4
 //   - chat-key: histories that pages store stay valid for 30 days. After -retire, older ones are refused, and the
 //     message says why.
 //   - token-key: data that an earlier key encrypted stays readable. After -retire, users whose account was not linked,
-//     or
-//     whose host was not added, since the rotation have to do so again. A key in Cloud KMS rotates itself.
+//     or whose host was not added, since the rotation have to do so again. A key in Cloud KMS rotates itself.
 //   - action-key: the endpoints must accept both keys before the new one signs.
 //   - decision-key: prints DECISION_PUBLIC_KEYS with the public half of DECISION_KMS_KEY, the new version of the key.
 //     All functions must have the list before that version signs. After -retire, only its signatures count.
