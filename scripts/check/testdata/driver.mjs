@@ -59,7 +59,10 @@ export async function newThread(page) {
 export const copies = (page, button) => Promise.all([page.waitForFunction(() =>
   [...document.querySelectorAll('.copy')].some((b) => b.textContent.startsWith('Copied'))), button.click()]);
 
-export const view = (page, name) => page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name }).click();
+export const view = async (page, name) => {
+  await page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name }).click();
+  await page.locator('#views [aria-current=page]').filter({ hasText: name }).waitFor({ state: 'attached' });
+};
 /** inbox shows the inbox also on a narrow screen, which has the views behind its menu. */
 export const inbox = (page) => page.evaluate(() => void (location.hash = '#/inbox'));
 

@@ -78,11 +78,14 @@ export class Run {
   }
 
   async put() {
-    if (next === this) { // the console finds the run now, whether it has asked or not
-      next = undefined;
-      await tell('then', start, {});
-    }
-    for (const [request, body] of Object.entries(this.docs())) await doc(request, body);
+    const docs = this.docs();
+    const first = next === this;
+    // The console finds the run from now on, whether it asks before, between or after these changes.
+    if (first) await tell('then', start, docs);
+    for (const [request, body] of Object.entries(docs)) await doc(request, body);
+    if (!first) return;
+    next = undefined;
+    await tell('then', start, {});
   }
 
   async event(type, more = {}) {

@@ -22,7 +22,7 @@ var equalCall = regexp.MustCompile(`^(You already (sent|did) exactly this at \d\
 	`( Only spaces, capitals, quotation marks, dashes, invisible characters, the encoding of letters or times, ` +
 	`the time zone, or the order of a list differ\.)?$`)
 
-var atThatTime = regexp.MustCompile(`^You have (“.*” then: .*|\d+ more events? then)\.$`)
+var atThatTime = regexp.MustCompile(`^You have (“.*” then: .*|\d+ more events? at that time)\.$`)
 
 // aboutEqual returns the preview's first warning if it is about an equal call.
 func aboutEqual(p tool.Preview) []string {
