@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -125,20 +125,33 @@ func lastOfUsers(from string) (map[string]audit.Entry, error) {
 	}
 	last := map[string]audit.Entry{}
 	for _, file := range files {
-		text, wrong := os.ReadFile(file)
-		err = errors.Join(err, wrong)
-		for line := range bytes.Lines(text) {
-			e, wrong := audit.Decode(bytes.TrimSpace(line))
-			switch {
-			case wrong != nil:
-				err = errors.Join(err, fmt.Errorf("%s: %w", file, wrong))
-			case e.Kind != audit.Disabled && e.Kind != audit.Enabled && (e.Kind != audit.Deletion || e.Ref != ""):
-			case e.Seq > last[e.UID].Seq:
-				last[e.UID] = e
-			}
+		if wrong := readLast(file, last); wrong != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", file, wrong))
 		}
 	}
 	return last, err
+}
+
+// readLast replaces the entries in last with later ones from a file.
+func readLast(file string, last map[string]audit.Entry) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, store.MaxDoc)
+	for lines.Scan() {
+		e, err := audit.Decode(lines.Bytes())
+		switch {
+		case err != nil:
+			return err
+		case e.Kind != audit.Disabled && e.Kind != audit.Enabled && (e.Kind != audit.Deletion || e.Ref != ""):
+		case e.Seq > last[e.UID].Seq:
+			last[e.UID] = e
+		}
+	}
+	return lines.Err()
 }
 
 // checkAge returns an error if a run was changed after the time.

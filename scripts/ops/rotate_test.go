@@ -245,7 +245,7 @@ func TestRotateOAuthSecret(t *testing.T) {
 	w.restarts(nil) // which forgets the access token
 	said := w.reads("ana", w.mail(true)).Actions[0]
 	if n := len(w.Effects()); n != 1 || said.ErrorReason != "token_endpoint" {
-		t.Fatalf("%d e-mails were sent with a secret that is not valid; ana is told %+v", n, said)
+		t.Fatalf("%d e-mails were sent with a secret that is not valid; ana reads %+v", n, said)
 	}
 	w.restarts(map[string]string{"GOOGLE_OAUTH_CLIENT_SECRET": "the-next-secret-of-the-client"})
 	w.mail(true)

@@ -8,11 +8,7 @@ import (
 
 // getMemory returns the user's notes and preferences.
 func getMemory(r *request) (any, error) {
-	notes, err := r.api.Records.Notes(r.Context(), r.uid)
-	if err != nil {
-		return nil, err
-	}
-	set, err := r.api.Records.Preferences(r.Context(), r.uid)
+	notes, set, err := r.api.Records.Memory(r.Context(), r.uid)
 	if err != nil {
 		return nil, err
 	}

@@ -197,7 +197,7 @@ func TestMCPApproval(t *testing.T) {
 	g.decides(card, "approve_and_always_allow_recipient", http.StatusConflict)
 	if a := g.calls("wait_for_approval", map[string]any{"runId": asked.RunID, "seconds": 0}); a.failed ||
 		a.Status != "awaiting_confirmation" {
-		t.Errorf("while it waits it is told %+v", a)
+		t.Errorf("while it waits, the client gets %+v", a)
 	}
 	g.decides(card, "approve_once", http.StatusOK)
 	done := g.calls("wait_for_approval", map[string]any{"runId": asked.RunID})
@@ -413,7 +413,7 @@ func TestMCPPartialOutcome(t *testing.T) {
 	left := g.calls("approval_status", map[string]any{"runId": asked.RunID})
 	if len(w.Google.Messages()) != 1 || len(left.Waiting) != 1 || strings.Contains(left.words, "gmail_send") ||
 		strings.Contains(left.words, "Nothing") || !strings.Contains(left.words, "calendar_event_create waits") {
-		t.Errorf("with %d e-mails sent it is told %+v", len(w.Google.Messages()), left)
+		t.Errorf("with %d e-mails sent, the client gets %+v", len(w.Google.Messages()), left)
 	}
 }
 

@@ -125,7 +125,7 @@ func TestPreferences(t *testing.T) {
 		if err := w.App.API.Records.Erase(t.Context(), "ana"); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := w.App.API.Records.Preferences(t.Context(), "ana"); err != nil || got != (preference.Set{}) {
+		if _, got, err := w.App.API.Records.Memory(t.Context(), "ana"); err != nil || got != (preference.Set{}) {
 			t.Errorf("%+v, %v after the deletion", got, err)
 		}
 	})

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -282,7 +283,7 @@ func ProgressSummary(s *State, title func(*Action) string) string {
 	case len(open) == 0 && s.Waits.Count > 0:
 		return "The model is overloaded or its quota is used up. The run will try again."
 	case len(open) == 0 && waitingCall(s) != nil:
-		return waitsBecause[waitingCall(s).WaitsFor]
+		return cmp.Or(waitsBecause[waitingCall(s).WaitsFor], waitsBecause[""]) // a later release may know more reasons
 	case len(open) == 0:
 		return "The assistant is working on it."
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/preference"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store"
@@ -13,13 +14,14 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/memory"
 )
 
-// Notes returns the user's notes, the oldest first.
-func (r *Records) Notes(ctx context.Context, uid string) ([]run.Note, error) {
+// Memory returns the user's notes, the oldest first, and the user's preferences.
+func (r *Records) Memory(ctx context.Context, uid string) ([]run.Note, preference.Set, error) {
 	b, err := memory.Read(ctx, r.Store, uid)
 	if err != nil {
-		return nil, storeError(err)
+		return nil, preference.Set{}, storeError(err)
 	}
-	return append([]run.Note{}, b.Notes...), nil
+	u, err := b.User()
+	return append([]run.Note{}, b.Notes...), u.Preferences, err
 }
 
 // EditNote replaces the text of a note with the user's own words, and returns the note. was is the text that the user
@@ -75,7 +77,7 @@ func (r *Records) updateNotes(ctx context.Context, uid string, e audit.Entry, ch
 
 // exportNotes passes the user's notes.
 func (r *Records) exportNotes(ctx context.Context, uid string, each func(Item) error) error {
-	notes, err := r.Notes(ctx, uid)
+	notes, _, err := r.Memory(ctx, uid)
 	if err != nil {
 		return err
 	}

@@ -11,12 +11,6 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// Preferences returns the user's preferences.
-func (r *Records) Preferences(ctx context.Context, uid string) (preference.Set, error) {
-	u, err := r.User(ctx, uid)
-	return u.Preferences, err
-}
-
 // SetPreferences replaces the user's preferences, and returns them in their normal form. UpdatedAt must be the one that
 // the user has seen: preferences that were changed since stay as they are.
 func (r *Records) SetPreferences(ctx context.Context, uid string, to preference.Set) (preference.Set, error) {

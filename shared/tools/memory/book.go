@@ -29,17 +29,23 @@ func Read(ctx context.Context, st store.Store, uid string) (*Book, error) {
 	return b, err
 }
 
+// User returns the user's document. It is empty if there is none.
+func (b *Book) User() (u run.User, err error) {
+	if b.user.Exists() {
+		err = document.Decode(b.user, &u)
+	}
+	return u, err
+}
+
 // Writes returns the writes that store the changed notes. The commit fails if the notes or the user have changed since
 // they were read. The error is AuthError for a disabled user.
 func (b *Book) Writes() ([]store.Write, error) {
-	if b.user.Exists() {
-		var u run.User
-		if err := document.Decode(b.user, &u); err != nil {
-			return nil, err
-		}
-		if err := u.CheckEnabled(); err != nil {
-			return nil, err
-		}
+	u, err := b.User()
+	if err == nil {
+		err = u.CheckEnabled()
+	}
+	if err != nil {
+		return nil, err
 	}
 	write, err := document.Put(b.doc, nil, b.Memory)
 	if err != nil {

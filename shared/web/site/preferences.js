@@ -89,7 +89,7 @@ export function preferences(set, { call }) {
       el('label', {}, 'Language of the agents, such as da or pt-BR', language),
       el('label', {}, 'Signature of your e-mails', signature),
       el('datalist', { id: 'preferred-zones' },
-        ...Intl.supportedValuesOf('timeZone').map((value) => el('option', { value }))),
+        ...(Intl.supportedValuesOf?.('timeZone') ?? []).map((value) => el('option', { value }))),
       el('datalist', { id: 'preferred-languages' },
         ...languages.map((value) => el('option', { value }, tongue(value)))),
       error, save));

@@ -94,13 +94,8 @@ func (s *streams) close() Result {
 
 // expire ends all waiting: for more output, and for a program that reads its input.
 func (s *streams) expire() {
-	for _, f := range s.reads {
-		if f.SetReadDeadline(time.Now()) != nil { // this system's pipes have no deadlines
-			_ = f.Close()
-		}
-	}
 	for _, f := range s.ours {
-		if !slices.Contains(s.reads, f) {
+		if !slices.Contains(s.reads, f) || f.SetReadDeadline(time.Now()) != nil { // not all systems have deadlines
 			_ = f.Close()
 		}
 	}

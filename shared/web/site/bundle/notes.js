@@ -194,7 +194,7 @@ function preferences(set, { call }) {
       el(
         "datalist",
         { id: "preferred-zones" },
-        ...Intl.supportedValuesOf("timeZone").map((value) => el("option", { value }))
+        ...(Intl.supportedValuesOf?.("timeZone") ?? []).map((value) => el("option", { value }))
       ),
       el(
         "datalist",
