@@ -11,8 +11,8 @@
 //   - schema imports JSON Schemas that others wrote.
 //
 // The network and the machine:
-//   - outbound is shared by all calls to other services, netguard decides which addresses may be dialled for users.
-//   - subprocess starts programs, keyfile stores the keys of a server on one machine.
+//   - outbound has the HTTP transports for calls to other services, netguard decides which addresses may be dialled.
+//   - subprocess starts programs, keyfile stores a server's keys in files, kmskey signs with Cloud KMS.
 //   - wait waits for a time or the end of a context, memo keeps a bounded number of costly values, and lazyregexp
 //     compiles a regular expression at its first use.
 package base

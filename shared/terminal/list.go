@@ -12,8 +12,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// A List is the document with a user's hosts and terminals. Each change of them is part of one commit with the list.
-// Limits therefore hold for concurrent requests, and neither a query nor an index is needed.
+// A List is the document that lists a user's hosts and terminals. Each change of them is part of one commit with the
+// list. Limits therefore hold for concurrent requests, and neither a query nor an index is needed.
 type List struct {
 	UID       string   `json:"uid"`
 	Hosts     []string `json:"hosts,omitempty"`     // IDs, in the order in which hosts were added
@@ -21,7 +21,7 @@ type List struct {
 	Asked     Asked    `json:"asked,omitzero"`
 }
 
-// The limits of scans and checks, which are requests to hosts without an approval.
+// Limits of scans and checks, which send requests to hosts without an approval.
 const (
 	AsksPerMinute = 10
 	AsksPerDay    = 100

@@ -15,8 +15,8 @@ import (
 )
 
 // Reads returns the paths of the documents that determine where and how a command on the scope's terminal runs: those
-// of the terminal and its host. If the caller has read them into the context, ReadTerminal and ReadHost find them
-// there ([document.With]). Reads returns nil if the scope has no terminal.
+// of the terminal and its host. If the caller has put these documents into the context ([document.With]), ReadTerminal
+// and ReadHost take them from there. Reads returns nil if the scope has no terminal.
 func Reads(in tool.Scope) []string {
 	hostID, ok := HostOf(in.Terminal)
 	if !ok {
@@ -38,8 +38,9 @@ func ReadHost(ctx context.Context, st store.Store, uid, id string) (Host, error)
 	return h, err
 }
 
-// ReadJumps returns the user's hosts on the way to a host whose jump host has the ID, the first one first. None are on
-// the way without an ID. It returns the errors of ReadTerminal, and AuthError not_found for more hosts than MaxJumps.
+// ReadJumps returns the user's hosts on the way to a host, in the order of the connection. id is the ID of that host's
+// jump host; an empty id has no hosts on the way. It returns the errors of ReadTerminal, and AuthError not_found for
+// more hosts than MaxJumps.
 func ReadJumps(ctx context.Context, st store.Store, uid, id string) (via []Host, err error) {
 	for ; id != ""; id = via[0].Jump {
 		if len(via) == MaxJumps {
@@ -110,9 +111,9 @@ func ValidDir(dir string) bool {
 	return strings.HasPrefix(dir, "/") && len(dir) <= maxCwd && !strings.ContainsRune(dir, 0)
 }
 
-// SetCwd stores the directory in which the terminal's next command begins, and where it leads without links. It writes
-// nothing if both are the same or the terminal is closed. An invalid directory is stored as none: the next command
-// begins in the home directory. Its only error is ToolExecutionError store_unavailable.
+// SetCwd stores the directory in which the terminal's next command starts, and the real path without links. It writes
+// nothing if both are the same or the terminal is closed. An invalid directory is stored as empty: the next command
+// starts in the home directory. Its only error is ToolExecutionError store_unavailable.
 func SetCwd(ctx context.Context, st store.Store, uid, id, cwd, real string) error {
 	if !ValidDir(cwd) {
 		cwd = ""
@@ -128,8 +129,9 @@ func SetCwd(ctx context.Context, st store.Store, uid, id, cwd, real string) erro
 	})
 }
 
-// SetShell stores the shell that runs the host's commands. Commands are judged by that shell's grammar. It writes
-// nothing if the shell is the same or the host is deleted. Its only error is ToolExecutionError store_unavailable.
+// SetShell stores the shell that runs the host's commands, because commands are judged by that shell's grammar. It
+// writes nothing if the shell is the same or the host is deleted. Its only error is ToolExecutionError
+// store_unavailable.
 func SetShell(ctx context.Context, st store.Store, uid, hostID string, g shell.Grammar) error {
 	return note(ctx, st, func(ctx context.Context) (any, store.Doc, bool, error) {
 		h, d, err := ReadHostDoc(ctx, st, uid, hostID)

@@ -10,9 +10,9 @@ type NewHost struct {
 	Username string    `json:"username"`
 	Auth     NewAuth   `json:"auth"`
 	HostKeys []HostKey `json:"hostKeys"`
-	// lines of a known_hosts file: those that match the host add keys, certificate authorities and revoked keys
+	// lines of a known_hosts file; those that match the host add keys, certificate authorities and revoked keys
 	KnownHosts *string  `json:"knownHosts"`
-	Jump       *string  `json:"jump"`    // the ID of a host of the user's to connect through; nil: none
+	Jump       *string  `json:"jump"`    // the ID of a host of the same user to connect through; nil: none
 	AutoRun    *AutoRun `json:"autoRun"` // nil: none
 	ReadPaths  []string `json:"readPaths"`
 }
@@ -26,8 +26,7 @@ type NewAuth struct {
 }
 
 // HostEdit is a request to change the editable fields of a host; a nil field stays as it is. The other fields are
-// secrets, or values that the user has compared and confirmed: to change those, the user deletes the host and adds it
-// again.
+// secrets, or values that the user has confirmed. To change those, the user deletes the host and adds it again.
 type HostEdit struct {
 	Name      *string   `json:"name"`
 	AutoRun   *AutoRun  `json:"autoRun"`
@@ -46,7 +45,7 @@ type NewTerminal struct {
 type ScanRequest struct {
 	Address string  `json:"host"`
 	Port    *int    `json:"port"` // nil: 22
-	Jump    *string `json:"jump"` // the ID of a host of the user's to connect through; nil: none
+	Jump    *string `json:"jump"` // the ID of a host of the same user to connect through; nil: none
 }
 
 // Facts are the facts that a host reports when it is checked.

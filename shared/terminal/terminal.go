@@ -77,29 +77,29 @@ type Host struct {
 	// the ID of the user's host that this one is reached through; empty: it is reached directly
 	Jump    string  `json:"jump,omitempty"`
 	AutoRun AutoRun `json:"autoRun"`
-	// Withdrawn means that AutoRun does not count until the user sets it again: the store was put back, and the user
-	// may have changed it since. AutoRun keeps its value, because Secret is bound to it.
+	// Withdrawn means that AutoRun has no effect until the user sets it again: the store was restored from a backup,
+	// and the user may have changed AutoRun after that backup. AutoRun keeps its value, because Secret is bound to it.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 	// absolute paths; files below them can be printed without approval
 	ReadPaths []string `json:"readPaths,omitempty"`
 	// of the shell that runs commands; empty: unknown, treated as bash
 	Shell     shell.Grammar `json:"shell,omitempty"`
 	Home      string        `json:"home,omitempty"`     // the home directory; set once a command is always allowed
-	Programs  []Program     `json:"programs,omitempty"` // of the commands that are always allowed; the newest is last
+	Programs  []Program     `json:"programs,omitempty"` // files of the always-allowed commands; the newest is last
 	CreatedAt time.Time     `json:"createdAt"`
 }
 
-// A Program is the file that ran for a command when its user always allowed that command.
+// A Program is the file that a command ran at the time when its user chose to always allow it.
 type Program struct {
 	Key  string `json:"key"`  // a hash of the allowed host, directory and words
 	File string `json:"file"` // its path, and its SHA-256 if it is readable
 }
 
-// MaxPrograms is the number of programs that a host keeps for commands that are always allowed. A command whose
-// program was dropped needs approval again.
+// MaxPrograms is the maximum number of programs that a host stores for always-allowed commands. A command whose program
+// was dropped needs approval again.
 const MaxPrograms = 100
 
-// Unasked returns which commands run on the host without approval now.
+// Unasked returns which commands currently run on the host without approval.
 func (h Host) Unasked() AutoRun {
 	if h.Withdrawn {
 		return AutoRunNone
@@ -131,6 +131,6 @@ type Terminal struct {
 	Cols      int       `json:"cols"`
 	Rows      int       `json:"rows"`
 	Cwd       string    `json:"cwd,omitempty"`  // for the agent's next command; empty: the home directory
-	Real      string    `json:"real,omitempty"` // where Cwd led, without links, after the last command; empty: unknown
+	Real      string    `json:"real,omitempty"` // the path of Cwd without links, after the last command; empty: unknown
 	CreatedAt time.Time `json:"createdAt"`
 }

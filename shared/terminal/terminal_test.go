@@ -71,7 +71,7 @@ func TestScopeOfTerminal(t *testing.T) {
 	}
 }
 
-// TestLoadOfAnotherUser asks for another user's entries and for missing ones: both give the same error.
+// TestLoadOfAnotherUser reads another user's entries and missing ones: both give the same error.
 func TestLoadOfAnotherUser(t *testing.T) {
 	st := newStore(t)
 	h, on := open(t, st, "ana")
@@ -89,7 +89,7 @@ func TestLoadOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestDirectoryWrittenOnChange counts the commits of the directories that commands end in.
+// TestDirectoryWrittenOnChange counts the commits for the directories in which commands end.
 func TestDirectoryWrittenOnChange(t *testing.T) {
 	st := newStore(t)
 	_, on := open(t, st, "ana")
@@ -182,8 +182,8 @@ func TestSecretBoundToHost(t *testing.T) {
 	}
 }
 
-// TestSecretOfReleaseBefore opens a secret that a release before sealed for its user and host only. That secret is not
-// accepted as a bound one.
+// TestSecretOfReleaseBefore opens a secret that an earlier release sealed for its user and host only. That secret is
+// not accepted as a bound one.
 func TestSecretOfReleaseBefore(t *testing.T) {
 	key, err := tokenkey.Local(t.TempDir())
 	if err != nil {
@@ -232,7 +232,7 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestErase leaves nothing of the user, and all of others.
+// TestErase checks that nothing is left of the user, and that nothing of others is deleted.
 func TestErase(t *testing.T) {
 	st := newStore(t)
 	var lists []terminal.List

@@ -15,7 +15,7 @@ import (
 
 // A Vault seals the secrets of hosts: private keys and passwords. A sealed secret can be opened only for its user and
 // host, and only with the address, the keys and the rules that the user confirmed. A copy in another document is
-// therefore useless, and a host whose document was changed in the store cannot be reached.
+// therefore useless, and no connection is possible to a host whose document was changed in the store.
 type Vault struct {
 	AEAD tink.AEADWithContext // shared/accounts/tokenkey
 }
@@ -51,8 +51,8 @@ func (h Host) purpose() []byte {
 	return []byte(of)
 }
 
-// Confirmed returns a hash of what the user has confirmed about the host: where it is and how it is reached, its keys,
-// and what runs there without approval.
+// Confirmed returns a hash of the values that the user has confirmed: the host's address, the way to reach it, its
+// keys, and which commands run there without approval.
 func (h Host) Confirmed() string {
 	text, _ := json.Marshal(struct { // it always encodes; a new field must be left out of the JSON of older hosts
 		Address, Username, Jump string

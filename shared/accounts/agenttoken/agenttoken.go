@@ -1,6 +1,6 @@
-// Package agenttoken handles the tokens with which agents of other programs act for a user. The tokens are valid only
-// at /mcp. A token names its user, so that one read returns the user and the stored token. Only the token's SHA-256 is
-// stored.
+// Package agenttoken handles tokens for the agents of other programs. An agent with such a token acts for one user, and
+// only at /mcp. The token names its user, so that one read returns the user and the stored token. Only the token's
+// SHA-256 is stored.
 package agenttoken
 
 import (
@@ -104,7 +104,8 @@ func (c Claim) Find(u *run.User) *run.AgentToken {
 	return nil
 }
 
-// Use records that the token was used, and reports whether the change is worth a write.
+// Use sets the token's time of last use to now, unless it is less than an hour old. It reports whether t has changed
+// and must be stored.
 func Use(t *run.AgentToken, now time.Time) bool {
 	if now.Sub(t.LastUsedAt) < useStep {
 		return false

@@ -2,7 +2,7 @@
 // Cloud Scheduler with a service account's token ([PushVerifier]). Both use one checker. go-oidc checks signature,
 // issuer, audience and expiry. This package checks the rest, because no available library does all of it (reliability
 // §0.7 and §0.8). Tokens are read only from the Authorization header, or from the first message of a WebSocket. A token
-// in a query would be logged, and a browser would send a cookie also for a page that its user does not trust.
+// in a query would be logged, and a browser would add a cookie even to requests of an untrusted page.
 //
 // No error contains any part of a token. google.golang.org/api/idtoken is not used, because it accepts any issuer, any
 // e-mail address and a future iat, and panics on a short ES256 signature.
@@ -28,8 +28,8 @@ type Config struct {
 	// have no tenant.
 	Tenant         string
 	AllowAnonymous bool // whether Firebase's anonymous users are accepted
-	// Access means that the tokens are access tokens. Any client may send one that the issuer has given it for Audience
-	// and nothing else (RFC 8707). client_id or azp names the client.
+	// Access means that the tokens are access tokens. Audience must be a token's only audience (RFC 8707). Any client
+	// may send one; client_id or azp names the client.
 	Access bool
 	// Domains lists the allowed domains of users' addresses, in lower case. The issuer must have verified the address.
 	// Empty means that users of any domain, or without an address, are accepted.
@@ -142,8 +142,8 @@ func (v *Verifier) admit(c claims) error {
 }
 
 // admitClient checks that the token was issued to this application. The check of azp matters most if the issuer is
-// Google: anyone can have Google sign a token of their own service account for any audience, including this service's,
-// and only azp distinguishes such a token.
+// Google: anyone with a service account can get a token from Google for any audience, including this service's. Only
+// azp tells such a token apart.
 func (v *Verifier) admitClient(c claims) error {
 	switch {
 	case v.cfg.Access && (len(c.Audience) != 1 || c.client() == ""):

@@ -202,7 +202,8 @@ func TestTenantAndAnonymous(t *testing.T) {
 	}
 }
 
-// If anyone can have an account with the issuer, the domain of a verified address decides who may use this service.
+// TestDomains checks the allowed domains of verified addresses, which matter if anyone can have an account with the
+// issuer.
 func TestDomains(t *testing.T) {
 	cases := map[string]struct {
 		claims claimSet

@@ -34,14 +34,14 @@ type hostileCase struct {
 	} `json:"expect"`
 }
 
-// elsewhere are the cases whose attack comes after authentication: here, their user only has to be accepted.
+// elsewhere lists the cases whose attack comes after authentication. Here, their user only has to be accepted.
 var elsewhere = map[string]string{
 	"AU-010": "the unknown field uid is shared/api's to refuse",
 	"AU-011": "the method is shared/api's to judge",
 	"AU-014": "the user is disabled in the store, which shared/api looks at",
 }
 
-// linkedAccounts are the cases about OAuth grants, which shared/accounts/google tests.
+// linkedAccounts lists the cases about OAuth grants, which shared/accounts/google tests.
 var linkedAccounts = map[string]bool{"AU-016": true, "AU-017": true}
 
 func TestHostileCases(t *testing.T) {

@@ -22,7 +22,7 @@ const (
 	pushTarget  = "https://resume.example/"
 )
 
-// keys are generated once, because that takes longer than the rest of the tests.
+// keys returns the test keys. They are generated once, because that takes longer than the rest of the tests.
 var keys = sync.OnceValue(func() map[string]*rsa.PrivateKey {
 	made := map[string]*rsa.PrivateKey{}
 	for _, name := range []string{"good", "evil", "next"} {

@@ -124,8 +124,8 @@ func TestIssuerDown(t *testing.T) {
 	}
 }
 
-// TestIssuerAsksToWait has an issuer answer with 429 or 503 and Retry-After, for its discovery document or its keys. It
-// is asked again after that time, or after 5 minutes if it asks for longer.
+// TestIssuerAsksToWait makes an issuer answer with 429 or 503 and Retry-After, for its discovery document or its keys.
+// The next request follows after that time, or after 5 minutes if the issuer asks for longer.
 func TestIssuerAsksToWait(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, after string

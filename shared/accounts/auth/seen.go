@@ -14,8 +14,8 @@ const (
 )
 
 // memory holds the claims of tokens with valid signatures, keyed by the tokens' hashes. A further request with such a
-// token costs a hash instead of a verification. The memory holds no tokens and no refusals, and it decides nothing: the
-// key, the times and all other claims are checked for each request.
+// token costs a hash instead of a verification. The memory holds no tokens and no refusals, and replaces no other
+// check: the key, the times and all other claims are checked for each request.
 type memory = memo.Cache[[sha256.Size]byte, verified]
 
 // verified is a token with a valid signature.

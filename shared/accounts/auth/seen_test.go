@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
-// BenchmarkUser measures the check of a token that was checked before, as with each further request of a signed-in
-// user, and of a new token.
+// BenchmarkUser measures the check of a new token, and of a token that was checked before, as in each further request
+// of a signed-in user.
 //
 //	go test ./shared/accounts/auth -run '^$' -bench User -benchmem
 func BenchmarkUser(b *testing.B) {
@@ -72,8 +72,8 @@ func TestTokenVerifiedOnce(t *testing.T) {
 	}
 }
 
-// TestRememberedTokenEnds checks that a remembered token ends at its exp, and with its key as soon as the removal of
-// the key is noticed.
+// TestRememberedTokenEnds checks that a remembered token is refused after its exp, and once its key is found to be
+// removed.
 func TestRememberedTokenEnds(t *testing.T) {
 	const short, long = 5 * time.Minute, 2 * time.Hour
 	for name, c := range map[string]struct {
@@ -136,8 +136,8 @@ func renamed(w *internet) http.Handler {
 	})
 }
 
-// TestRefusalsNotRemembered checks that a token that was refused for its time or for a missing key is accepted as soon
-// as that has changed.
+// TestRefusalsNotRemembered checks that a token that was refused for its time or for a missing key is accepted once the
+// time or the key is right.
 func TestRefusalsNotRemembered(t *testing.T) {
 	w := newInternet(t)
 	v := w.verifier(t, nil)

@@ -1,9 +1,10 @@
 // Package github adds the GitHub parts to linking an account (package linking): a GitHub App's user tokens, the account
 // that consented, and how access is revoked. It also provides the account of GITHUB_TOKEN (token.go).
 //
-// An App's access tokens live for 8 hours and its refresh tokens for 6 months. Using a refresh token ends it and the
-// previous access token. An App may also be configured to issue access tokens that do not expire, and then issues no
-// others (docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/refreshing-user-access-tokens).
+// An App's access tokens live for 8 hours and its refresh tokens for 6 months. Using a refresh token invalidates it and
+// the previous access token. An App can instead be configured to issue access tokens that do not expire; it then issues
+// no refresh tokens
+// (docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/refreshing-user-access-tokens).
 package github
 
 import (
@@ -125,7 +126,7 @@ func odd(r rune) bool {
 }
 
 // revoker returns a function that revokes everything that a user has granted to the App, with an access token of that
-// grant: DELETE /applications/{client_id}/grant. It answers 204, or 404 or 422 for an unknown token.
+// grant: DELETE /applications/{client_id}/grant. GitHub answers 204, or 404 or 422 for an unknown token.
 func revoker(cfg Config) func(context.Context, *http.Client, string) (bool, error) {
 	address := cfg.APIURL + "/applications/" + url.PathEscape(cfg.ClientID) + "/grant"
 	return func(ctx context.Context, c *http.Client, token string) (bool, error) {

@@ -212,7 +212,7 @@ func TestFailedRenewals(t *testing.T) {
 	}
 }
 
-// lost lets the token endpoint carry out its request and loses the answer.
+// lost lets the token endpoint execute its request and loses the answer.
 func (w *env) lost() {
 	w.around(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -54,8 +54,8 @@ func TestTokenBoundToAccount(t *testing.T) {
 	}
 }
 
-// TestLinkOfReleaseBefore uses a link whose token a release before encrypted for its user only. A rotation of the token
-// keeps that form, so that the release before can still read it.
+// TestLinkOfReleaseBefore uses a link whose token an earlier release encrypted for its user only. A rotation of the
+// token keeps that form, so that the earlier release can still read it.
 func TestLinkOfReleaseBefore(t *testing.T) {
 	w := newEnv(t)
 	w.provider.rotating = true

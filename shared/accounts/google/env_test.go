@@ -95,7 +95,6 @@ func (w *env) on(st store.Store, change ...func(*google.Config)) *linking.Accoun
 	return a
 }
 
-// link links the Google account for the user, with the scopes except the unticked ones.
 // consents starts a consent, and returns the answer of a user who consents at the provider.
 func (w *env) consents(a *linking.Accounts, uid, returnTo string) linking.Answer {
 	w.t.Helper()

@@ -13,13 +13,14 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// The associated data name the purpose of a ciphertext, which cannot be decrypted for any other.
+// verifierOf returns the associated data of a consent's PKCE verifier, refreshOf and accessOf those of a link's tokens.
+// A ciphertext cannot be decrypted with other associated data.
 func (p Provider) verifierOf(uid, state string) []byte { return []byte(uid + "|" + p.ID + "|" + state) }
 func (l link) refreshOf() []byte                       { return l.purpose("") }
 func (l link) accessOf() []byte                        { return l.purpose("|access") }
 
-// purpose returns the associated data of a token. It contains the account if the link is bound, so that a token in the
-// document of another account, or under another name, cannot be decrypted.
+// purpose returns the associated data of a token. If the link is bound, they include the account, so that a token in
+// the document of another account, or under another name, cannot be decrypted.
 func (l link) purpose(which string) []byte {
 	of := l.UID + "|" + l.provider.ID + which
 	if l.Bound {

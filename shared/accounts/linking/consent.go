@@ -104,8 +104,8 @@ type Answer struct {
 // browser's cookie proves that it is the same person. If the state is valid, uid and returnTo are returned also with an
 // error, so that the user can be redirected:
 //
-//   - ValidationError state or code: unknown, used, expired, begun elsewhere, or without a browser; the user has to
-//     start again
+//   - ValidationError state or code: unknown, used, expired, started in another browser, or without a browser; the user
+//     has to start again
 //   - AuthError forbidden: the user declined
 //   - AuthError scope_missing: linked, but the user did not grant all scopes
 //   - ToolExecutionError: the provider or the store failed

@@ -46,7 +46,7 @@ type link struct {
 // Identity identifies the linked account at the provider.
 type Identity struct {
 	Subject string `json:"subject,omitempty"` // the provider's permanent ID of the account
-	Email   string `json:"email,omitempty"`   // the account's address, as its user knows it, or
+	Email   string `json:"email,omitempty"`   // the account's e-mail address, at providers that name accounts by it
 	Login   string `json:"login,omitempty"`   // the account's name, at providers that have names
 }
 

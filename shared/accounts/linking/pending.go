@@ -19,9 +19,9 @@ import (
 // bounds what a user can store; the newest consent replaces the oldest. The state names the document and contains a
 // secret. Only a digest of the secret is stored, so only the user has the state itself.
 //
-// The collection is therefore bounded by maxPending documents for each user who began a consent within consentTTL and
-// the sweep's interval of a minute. There is no bound across users, on purpose: every consent would have to win a
-// common count, and a few accounts could use it up and keep everyone else from linking an account.
+// The collection is therefore bounded by maxPending documents for each user who started a consent within consentTTL and
+// the sweep's interval of a minute. There is deliberately no limit across users: every consent would have to update a
+// shared counter, and a few accounts could use up the limit and keep everyone else from linking an account.
 type pending struct {
 	Provider  string    `json:"provider,omitempty"` // none is Google, whose documents are older
 	UID       string    `json:"uid"`
@@ -33,10 +33,10 @@ type pending struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
-// maxPending is how many consents a user may have begun at the same time.
+// maxPending is the maximum number of a user's unfinished consents at one provider.
 const maxPending = 5
 
-// sweepPage is how many ended consents are deleted in one commit.
+// sweepPage is the maximum number of ended consents that one commit deletes.
 const sweepPage = 200
 
 var placeInState = lazyregexp.New(`^([0-9a-f]{32}-[0-9])\.[A-Za-z0-9_-]{43}$`)

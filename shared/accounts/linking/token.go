@@ -17,7 +17,7 @@ const (
 	renewBefore = time.Minute // before its expiry
 	maxLifetime = time.Hour   // of an access token in memory, whatever the provider says
 	maxTokens   = 1000        // in memory
-	maxSeconds  = 366 * 86400 // maximum lifetime of an access token that is believed
+	maxSeconds  = 366 * 86400 // seconds; a longer lifetime that a provider states is cut to this
 	saveTries   = 5           // attempts to store the tokens that replace used ones
 )
 
@@ -33,7 +33,8 @@ type tokens struct {
 	m  map[string]token
 }
 
-// tokenKey includes the account, so that a changed document does not find the token of the genuine one.
+// tokenKey returns the key of the link's access token in memory. It includes the account, so that a changed document
+// does not find the token of the genuine one.
 func (l link) tokenKey() string { return l.UID + "\x00" + l.ID + "\x00" + l.identity() }
 
 func (t *tokens) get(key string, now time.Time) (string, bool) {

@@ -1,8 +1,7 @@
 // Package address defines which e-mail addresses are valid. It is stricter than RFC 5322 on purpose: net/mail accepts
-// display names, comments, groups, quoted local parts, address literals and invisible characters, and each of them has
-// been used to make one reader see another recipient than the next. A valid address here means one mailbox, written in
-// one way. A domain in the letters of another language is converted to its ASCII form; the part before the @ must be
-// ASCII.
+// display names, comments, groups, quoted local parts, address literals and invisible characters. Attackers have used
+// each of these to show two readers different recipients. A valid address here means one mailbox, written in one way.
+// An internationalised domain is converted to its ASCII form; the part before the @ must be ASCII.
 package address
 
 import (
@@ -28,7 +27,7 @@ const (
 // patterns (* ?), as paths (/) and as commands (| ` $).
 const localSigns = "&'+-=_~"
 
-// inward are top-level labels that never lead to a mail host on the public internet, but may lead to an internal one
+// inward lists top-level labels that never lead to a mail host on the public internet, but may lead to an internal one
 // (RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, and the names that routers use). The reserved names "test" and
 // "example" are accepted: nothing can be delivered there, and they are meant for tests and examples.
 var inward = map[string]bool{

@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// asciiDomain returns a domain in lower case, its labels in the ASCII form of DNS (RFC 5891), or the reason why it has
-// none. It refuses what IDNA would silently replace (a full-width letter, an ideographic full stop) and a label whose
-// letters come from scripts that no language writes together, because readers cannot tell such a domain from the one
-// that it imitates.
+// asciiDomain returns a domain in lower case, its labels in the ASCII form of DNS (RFC 5891), or the reason why it is
+// refused. It refuses characters that IDNA would silently replace (a full-width letter, an ideographic full stop). It
+// also refuses a label that mixes scripts which no language writes together, because readers could take it for the
+// domain that it imitates.
 func asciiDomain(s string) (ascii, why string) {
 	lower := strings.ToLower(s)
 	switch {
@@ -62,7 +62,7 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 })
 }
 
-// together are the scripts that one language writes in one word (UTS 39 §5.2, highly restrictive).
+// together lists the groups of scripts that one language mixes in one word (UTS 39 §5.2, highly restrictive).
 var together = [][]*unicode.RangeTable{
 	{unicode.Latin, unicode.Han, unicode.Hiragana, unicode.Katakana},
 	{unicode.Latin, unicode.Han, unicode.Bopomofo},

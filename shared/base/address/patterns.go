@@ -8,7 +8,7 @@ import (
 // maxPatterns limits the length of one list.
 const maxPatterns = 1000
 
-// Patterns are addresses (a@x.com), domains (x.com, without its subdomains) and all subdomains of a domain (*.x.com,
+// Patterns is a list of addresses (a@x.com), domains (x.com, without its subdomains) and subdomain wildcards (*.x.com,
 // without x.com). Letter case makes no difference, not even in the local part: another spelling of a mailbox must not
 // evade a list. A plus-address is a different address; to deny them all, deny the domain.
 type Patterns struct {
@@ -54,7 +54,7 @@ func (p Patterns) Empty() bool { return len(p.exact) == 0 && len(p.suffixes) == 
 // Len returns the number of entries, without duplicates of addresses and domains.
 func (p Patterns) Len() int { return len(p.exact) + len(p.suffixes) }
 
-// String returns the number of entries, but no entry: entries may be people's addresses, and a configuration with
+// String returns only the number of entries: entries may be people's addresses, and a configuration that contains
 // Patterns may be printed.
 func (p Patterns) String() string { return fmt.Sprintf("(%d entries)", p.Len()) }
 

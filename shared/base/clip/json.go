@@ -15,7 +15,7 @@ type limits struct {
 	members int // number of members in each object
 }
 
-// Bounds that JSON tries in turn. It first cuts long texts to shortText bytes, and then shortens lists and objects.
+// Limits that JSON tries in turn. It first cuts long texts to shortText bytes, and then shortens lists and objects.
 const (
 	shortText   = 256
 	tinyText    = 64

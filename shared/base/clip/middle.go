@@ -13,9 +13,9 @@ func Mark(n int64) string { return fmt.Sprintf("[… %d bytes left out …]", n)
 
 var marks = lazyregexp.New(`\n\[… (\d{1,18}) bytes left out …\]\n`)
 
-// Middle returns s if it has at most n bytes. Otherwise it returns the first quarter and the last three quarters of n
-// bytes, with a [Mark] on a line of its own between them. It cuts on character boundaries, and cut is true. If the
-// removed part contains the mark of an earlier cut, the new mark includes that number.
+// Middle returns s if it has at most n bytes. Otherwise it returns the first n/4 and the last 3n/4 bytes of s with a
+// [Mark] on its own line between them, and cut is true. It cuts on character boundaries. If the removed part contains
+// the mark of an earlier cut, the new mark includes that number.
 func Middle(s string, n int) (kept string, cut bool) {
 	if len(s) <= n {
 		return s, false

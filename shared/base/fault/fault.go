@@ -1,6 +1,6 @@
-// Package fault defines Countersign's error type. It covers the five classes of seed 000 §8, the part of an error that
-// clients may see, and its HTTP status. Code creates an error where the failure is detected and wraps it with %w as it
-// is passed on. Only shared/api converts errors to HTTP responses.
+// Package fault defines Countersign's error type. An error has one of the five classes of seed 000 §8, a message that
+// clients may see, and an HTTP status. Code creates an error where the failure is detected and wraps it with %w on the
+// way up. Only shared/api converts errors to HTTP responses.
 package fault
 
 import (
@@ -120,7 +120,7 @@ func Unavailable(message string, err error) *Error {
 	return New(Tool, CodeStoreUnavailable, "%s", message).After(5 * time.Second).Because(err)
 }
 
-// Within returns the error with field in front of its own field, for an error in a part of field.
+// Within returns a copy of the error whose field begins with field. It is for an error in a part of that field.
 func Within(field string, err error) error {
 	e := *As(err)
 	e.Field = strings.TrimSuffix(field+"/"+e.Field, "/")
@@ -141,8 +141,8 @@ func (e *Error) After(d time.Duration) *Error {
 	return &c
 }
 
-// As returns the Error in err's chain. For any other error, it returns one that says only that something unexpected
-// failed.
+// As returns the Error in err's chain. For any other error, it returns a ToolExecutionError internal with err as its
+// cause and a message without details.
 func As(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

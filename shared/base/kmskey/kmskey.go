@@ -1,4 +1,4 @@
-// Package kmskey signs with a version of a key of Cloud KMS. The private half never leaves Cloud KMS.
+// Package kmskey signs with a Cloud KMS key version. The private key never leaves Cloud KMS.
 package kmskey
 
 import (
@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// Key is a version of a key of Cloud KMS with the algorithm EC_SIGN_ED25519.
+// Key is a Cloud KMS key version with the algorithm EC_SIGN_ED25519.
 type Key struct {
 	client *kms.KeyManagementClient
 	name   string
@@ -31,9 +31,8 @@ type Key struct {
 // (docs.cloud.google.com/kms/docs/data-integrity-guidelines).
 var errDamaged = errors.New("kmskey: data from or to Cloud KMS does not match its checksum")
 
-// Open returns the version of a key. version has the form
-// projects/P/locations/L/keyRings/R/cryptoKeys/K/cryptoKeyVersions/V, with or without the prefix gcp-kms://. The first
-// use makes the first request.
+// Open returns a key version. version has the form projects/P/locations/L/keyRings/R/cryptoKeys/K/cryptoKeyVersions/V,
+// with or without the prefix gcp-kms://. The first use makes the first request.
 func Open(ctx context.Context, version string, opts ...option.ClientOption) (*Key, error) {
 	name := strings.TrimPrefix(version, "gcp-kms://")
 	if p := strings.Split(name, "/"); len(p) != 10 || p[0] != "projects" || p[8] != "cryptoKeyVersions" {
@@ -50,7 +49,7 @@ func Open(ctx context.Context, version string, opts ...option.ClientOption) (*Ke
 // Close closes the connection to Cloud KMS.
 func (k *Key) Close() error { return k.client.Close() }
 
-// Public returns the key's public half. It asks Cloud KMS once.
+// Public returns the public key. It asks Cloud KMS once.
 func (k *Key) Public(ctx context.Context) (ed25519.PublicKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -67,7 +67,7 @@ func (r *Regexp) FindAllStringSubmatch(s string, n int) [][]string {
 	return r.compiled().FindAllStringSubmatch(s, n)
 }
 
-// ReplaceAllString replaces the matches with with, in which $1 and the like refer to groups.
+// ReplaceAllString returns s with each match replaced by with, in which $1 and the like refer to groups.
 func (r *Regexp) ReplaceAllString(s, with string) string {
 	return r.compiled().ReplaceAllString(s, with)
 }

@@ -44,7 +44,7 @@ func TestLazyRegexps(t *testing.T) {
 func notCompiled(t *testing.T) fs.WalkDirFunc {
 	return func(path string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() && (d.Name() == "testkit" || d.Name() == "widget") {
-			return fs.SkipDir // of these, a function or the local server links only the folders that are named above
+			return fs.SkipDir // of these, the programs link only the packages that TestLazyRegexps lists
 		}
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
 			filepath.Base(path) == "lazyregexp.go" {
@@ -58,5 +58,5 @@ func notCompiled(t *testing.T) fs.WalkDirFunc {
 	}
 }
 
-// atStart matches a variable that is a compiled regular expression.
+// atStart matches a variable that is initialized with a compiled regular expression.
 var atStart = regexp.MustCompile(`(?m)^(?:var \w+|\t\w+) += regexp\.MustCompile\(`)

@@ -13,7 +13,7 @@ type Cache[K comparable, V any] struct {
 	newer, older map[K]V
 }
 
-// New returns a cache with at most 2*half values. It always contains the half values that were put or read last.
+// New returns a cache with at most 2*half values. It always contains the last half values that were put or read.
 func New[K comparable, V any](half int) *Cache[K, V] {
 	return &Cache[K, V]{half: half, newer: map[K]V{}}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/memo"
 )
 
-// TestCache compares a cache with a list of keys in the order of their last use. The cache must hold the last half
-// keys, can hold up to twice as many, and returns the value that was put last.
+// TestCache compares a cache with a list of keys in the order of their last use. The cache must hold the half most
+// recently used keys, may hold up to twice as many, and returns the value that was put last.
 func TestCache(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		half := rapid.IntRange(1, 5).Draw(t, "half")

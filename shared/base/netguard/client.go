@@ -6,15 +6,15 @@ import (
 	"github.com/countersign-run/countersign/shared/base/outbound"
 )
 
-// Client returns a client for services that the operator names. They may be in a private network. The addresses that
-// their names resolve to are checked when they are dialled. It follows no redirects, because a request's data is meant
-// for one origin. In a deployment, it calls no loopback address.
+// Client returns a client for services that the operator names. They may be in a private network. The client checks
+// each address after resolving its name. It follows no redirects, because a request's data is meant for one origin. In
+// a deployment, it calls no loopback address.
 func Client(deployed bool) *http.Client {
 	return client(Options{Private: true, Literal: true, Loopback: !deployed})
 }
 
 // Strangers returns a client for services that users name. It calls only public addresses and, outside a deployment,
-// loopback addresses that are named as such. It follows no redirects.
+// addresses that are written as loopback addresses. It follows no redirects.
 func Strangers(deployed bool) *http.Client {
 	return client(Options{Literal: !deployed})
 }

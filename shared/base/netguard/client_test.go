@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestStrangers asks a server on this machine by its address and by a name, in a deployment and outside of one.
+// TestStrangers calls a server on this machine by its address and by a name, in a deployment and outside of one.
 func TestStrangers(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer srv.Close()

@@ -1,5 +1,5 @@
-// Package netguard decides which addresses may be dialled for users. It checks the dialled address after the name was
-// resolved, because a name can resolve to another address at any time.
+// Package netguard decides which addresses may be dialled for users. It checks each address after resolving its name,
+// because a name can resolve to another address at any time.
 package netguard
 
 import (
@@ -47,7 +47,7 @@ type Guard struct{ o Options }
 // New returns a Guard.
 func New(o Options) *Guard { return &Guard{o} }
 
-// dialTime is the maximum time of a connection attempt if ctx does not end before, as in [net/http]'s transport.
+// dialTime limits a connection attempt, as in [net/http]'s transport, unless ctx ends first.
 const dialTime = 30 * time.Second
 
 // DialContext connects to a TCP address. If a name has several addresses, each is checked when it is tried, and
@@ -120,8 +120,8 @@ func (g *Guard) Refuses(host string, port int) bool {
 	return (k == never || k == loopback) && !g.allows(host, ip, port)
 }
 
-// Permits reports whether the address may be connected to from another machine, which resolves the name itself. A name
-// must therefore be one that the options open. Like [Guard.PortOpen], it checks only the text.
+// Permits reports whether another machine, which resolves names itself, may connect to the address for the user. A name
+// is therefore permitted only if the options open it. Like [Guard.PortOpen], it checks only the text.
 func (g *Guard) Permits(host string, port int) bool {
 	host = normal(host)
 	if ip, err := netip.ParseAddr(host); err == nil {

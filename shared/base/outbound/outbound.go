@@ -1,5 +1,5 @@
-// Package outbound contains what all calls to other services share: which addresses may be called, and how much of a
-// response is read.
+// Package outbound has what all calls to other services share: the transport, the limit on the size of a response, and
+// the wait that a service asks for.
 package outbound
 
 import (

@@ -12,9 +12,9 @@ import (
 // MaxWait limits the wait that a service can ask for.
 const MaxWait = 24 * time.Hour
 
-// RetryAfter returns how long an answer asks to wait, by its header Retry-After in seconds or as a date (RFC 9110
-// §10.2.3). It returns [MaxWait] at most, and zero if the answer does not ask. A date counts from the header Date, or
-// from now if the answer has none. A zero now is unknown.
+// RetryAfter returns the wait that the header Retry-After of a response asks for, in seconds or as a date (RFC 9110
+// §10.2.3). It is at most [MaxWait], and zero if the header is absent. A date counts from the header Date, or from now
+// if that is absent. A zero now means that the time is unknown.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	if s, err := strconv.Atoi(text); err == nil {
@@ -27,8 +27,8 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return WaitUntil(h, at, now)
 }
 
-// WaitUntil returns the time from the header Date of an answer until at, [MaxWait] at most. It counts from now if the
-// answer has no date, and returns zero if at has passed or if now is unknown too.
+// WaitUntil returns the time from the header Date of a response until at, [MaxWait] at most. Without that header it
+// counts from now. It returns zero if at has passed, or if now is unknown too.
 func WaitUntil(h http.Header, at, now time.Time) time.Duration {
 	from, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
@@ -40,7 +40,7 @@ func WaitUntil(h http.Header, at, now time.Time) time.Duration {
 	return BoundWait(at.Sub(from))
 }
 
-// BoundWait returns d, zero if it is negative, and [MaxWait] at most.
+// BoundWait returns d, limited to the range from 0 to [MaxWait].
 func BoundWait(d time.Duration) time.Duration { return min(max(0, d), MaxWait) }
 
 // Paused is the error of a request that was not sent, because the service at its URL has asked to wait.
@@ -54,12 +54,12 @@ func (p *Paused) Error() string {
 // maxPauses is the maximum number of URLs that a patient client remembers.
 const maxPauses = 10_000
 
-// Patient returns a copy of the client that remembers which URLs have asked to wait: with Retry-After in an answer of
-// 429 or 503. Until that time it sends nothing there, and returns [Paused]. Other URLs of the same host do not wait,
-// because a service can limit one subscription only.
+// Patient returns a copy of the client that obeys Retry-After in responses with the status 429 or 503. Until that time,
+// a request to the same URL is not sent and fails with [Paused]. Other URLs of the same host are not affected, because
+// a service can limit one subscription only.
 func Patient(c *http.Client, now func() time.Time) *http.Client { return PatientFor(c, now, MaxWait) }
 
-// PatientFor is [Patient] with a shorter limit of the wait. It is for a service without which nothing works.
+// PatientFor is [Patient] with a shorter maximum wait. It is for a service that every request depends on.
 func PatientFor(c *http.Client, now func() time.Time, most time.Duration) *http.Client {
 	out := *c
 	if out.Transport == nil {
@@ -108,7 +108,8 @@ func (p *patient) left(key string) time.Duration {
 	return left
 }
 
-// pause remembers a wait. If too many URLs wait, it forgets those whose time has passed, and then remembers no more.
+// pause records a wait. If too many URLs wait, it drops those whose time has passed; if that is not enough, it records
+// nothing.
 func (p *patient) pause(key string, wait time.Duration) {
 	if wait == 0 {
 		return

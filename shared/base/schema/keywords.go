@@ -268,8 +268,9 @@ func number(s *jsonschema.Schema, into **float64, at place, key string, v any) e
 	return nil
 }
 
-// multipleOf keeps a factor that a double represents exactly. For another, such as 0.01, the validator's division would
-// refuse 19.99. That factor becomes a sentence in the description, and the code that answers the call checks it.
+// multipleOf keeps a factor that a double represents exactly. For other factors, such as 0.01, the validator's division
+// would wrongly refuse 19.99. Such a factor becomes a sentence in the description, and the code that answers the call
+// checks it.
 func multipleOf(s *jsonschema.Schema, at place, v any) error {
 	given := numeral(v)
 	f, err := given.Float64()

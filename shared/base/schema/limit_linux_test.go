@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// limitMemory makes this process fail if it uses more: stacks and heap are counted, reserved memory is not.
+// limitMemory makes this process fail if its stacks and heap need more. Reserved memory does not count.
 func limitMemory(bytes uint64) error {
 	debug.SetMaxStack(64 << 20)
 	debug.SetMemoryLimit(int64(bytes / 2)) // collect garbage long before

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// All imports run in a process of 512 MiB, also in the fuzzer's workers, as in a function.
+// TestMain limits the process, and the fuzzer's workers, to 512 MiB, as in a function.
 func TestMain(m *testing.M) {
 	if err := limitMemory(512 << 20); err != nil {
 		fmt.Fprintln(os.Stderr, "the memory of this process cannot be limited:", err)

@@ -44,7 +44,7 @@ func both(s, p *jsonschema.Schema) error {
 	return nil
 }
 
-// rules copies those keywords of p to s that cannot be merged one by one. If s has such keywords already, those of p
+// rules copies to s those keywords of p that cannot be merged one by one. If s has such keywords already, those of p
 // are kept in a separate schema under allOf.
 func rules(s, p *jsonschema.Schema) {
 	ofS, ofP := ruled(s), ruled(p)

@@ -78,12 +78,12 @@ func (i *importer) follow(pointer string) (target any, to place, ok bool) {
 
 var unescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
-// buckets are the keywords and paths under which schemas keep definitions. Programs that move a schema change them and
-// forget the references.
+// buckets are the keywords and paths under which schemas keep definitions. Programs that move a schema rename them
+// without updating the references.
 var buckets = []string{"/$defs/", "/definitions/", "/components/schemas/"}
 
-// elsewhere returns the pointer to the only definition with the name that a pointer leads to, or a pointer that leads
-// nowhere.
+// elsewhere handles a pointer to a definition that was moved. If the document has exactly one definition with that
+// name, elsewhere returns a pointer to it. Otherwise it returns the pointer unchanged.
 func (i *importer) elsewhere(pointer string) string {
 	for _, bucket := range buckets {
 		name, ok := strings.CutPrefix(pointer, bucket)
@@ -98,7 +98,7 @@ func (i *importer) elsewhere(pointer string) string {
 	return pointer
 }
 
-// names are the schemas in a document that have a name. The values are JSON pointers.
+// names indexes the named schemas of a document. The values are JSON pointers.
 type names struct {
 	base        *url.URL
 	ids         map[string]string   // by $id, and by # with the anchor
@@ -161,7 +161,7 @@ func (n *names) note(v any, at place) {
 	}
 }
 
-// add notes a name. The outermost schema with a name has it.
+// add records the pointer of a name. The first pointer, which belongs to the outermost schema, is kept.
 func (n *names) add(name, pointer string) {
 	if _, known := n.ids[name]; !known {
 		n.ids[name] = pointer

@@ -81,7 +81,7 @@ func setTypes(s *jsonschema.Schema, list []string) {
 	}
 }
 
-// nullable adds null to the types, the allowed values and the alternatives, as OpenAPI's keyword nullable means it.
+// nullable adds null to the types, the allowed values and the alternatives, as OpenAPI's keyword nullable requires.
 func nullable(s *jsonschema.Schema) {
 	if list := typesOf(s); len(list) > 0 && !slices.Contains(list, "null") {
 		setTypes(s, append(slices.Clone(list), "null"))

@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// FuzzDecode compares the decoder with the standard library's: an accepted input means the same to both, has unique
-// names in their exact case, and a refused input is refused with a ValidationError that can be shown.
+// FuzzDecode compares the decoder with the standard library's. An accepted input means the same to both, and has unique
+// names in their exact case. A refused input gets a ValidationError that can be shown.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		`{"prompt":"x","list":["a"]}`, `{"prompt":"\ud83d\ude00"}`, `{"prompt":"\ud800"}`,

@@ -26,9 +26,9 @@ func Canonical(object []byte) (json.RawMessage, error) {
 	return json.RawMessage(out), nil
 }
 
-// Exact is [Check] and also refuses numbers that canonical JSON would change. Canonical JSON represents numbers as
-// doubles (RFC 8785 §3.2.2.3), which turns 9007199254740993 into 9007199254740992. Digits of a fraction beyond a
-// double's precision are rounded and accepted.
+// Exact checks an object as [Check] does, and also refuses numbers that canonical JSON would change. Canonical JSON
+// represents numbers as doubles (RFC 8785 §3.2.2.3), which turns 9007199254740993 into 9007199254740992. Digits of a
+// fraction beyond a double's precision are rounded and accepted.
 func Exact(object []byte) error {
 	if err := Check(object); err != nil {
 		return err

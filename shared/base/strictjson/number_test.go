@@ -45,7 +45,8 @@ func TestCanonical(t *testing.T) {
 	}
 }
 
-// No two different whole numbers have the same canonical form: each is preserved or refused.
+// TestCanonicalWholeNumbers checks that different whole numbers never share a canonical form: each is preserved or
+// refused.
 func TestCanonicalWholeNumbers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`-?[1-9][0-9]{0,24}(\.0{0,3})?(e[0-9]|E\+[1-2][0-9])?`).Draw(t, "number")

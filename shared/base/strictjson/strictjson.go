@@ -46,7 +46,7 @@ func decode(data []byte, into any, options ...json.Options) error {
 	return fault.Invalid("", "the JSON could not be read")
 }
 
-// numbers reads a number into a json.Number of encoding/json, which is a number as it is written.
+// numbers decodes a number into encoding/json's Number, which keeps its digits as written.
 var numbers = json.UnmarshalFromFunc(func(dec *jsontext.Decoder, n *stdjson.Number) error {
 	switch dec.PeekKind() {
 	case '0':

@@ -34,7 +34,7 @@ func neededFor(t reflect.Type) string {
 	return "must be " + Words[schemaType(t.Kind())] + rangeOf(t)
 }
 
-// rangeOf returns the range of a type for whole numbers, unless it has those of JSON.
+// rangeOf returns the range of an integer type for a message, or "" if the type needs no other limits than JSON.
 func rangeOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int8, reflect.Int16, reflect.Int32:
@@ -47,7 +47,7 @@ func rangeOf(t reflect.Type) string {
 	return ""
 }
 
-// readsText reports whether a type reads a text, and no other JSON.
+// readsText reports whether a type is decoded from a JSON string only.
 func readsText(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) &&

@@ -1,5 +1,5 @@
-// Package subprocess contains what all programs that this process starts have in common: a process group, so that a
-// program is killed together with its child processes, and an environment with only the listed variables.
+// Package subprocess prepares the programs that this process starts. Each program gets a process group of its own, so
+// that it is killed together with its child processes, and an environment with only the listed variables.
 package subprocess
 
 import "os"

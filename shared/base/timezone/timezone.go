@@ -1,6 +1,6 @@
-// Package timezone defines which names of time zones are accepted. A name with an area and a city (Europe/Berlin)
-// follows the daylight-saving laws of that place. The abbreviations in tzdata (EST, MST7MDT) are refused, because
-// people use them with another meaning than tzdata does.
+// Package timezone defines which time zone names are accepted. A name with an area and a city (Europe/Berlin) follows
+// the daylight-saving laws of that place. The abbreviations in tzdata (EST, MST7MDT) are refused, because people use
+// them with other meanings.
 package timezone
 
 import (
@@ -17,12 +17,13 @@ const UTC = "UTC"
 // MaxName is the maximum length of a name, in octets.
 const MaxName = 64
 
-// Every part of a name begins with a capital letter. That excludes the paths of a time zone directory, its copies of
-// the zones with leap seconds (right/, posix/), and most names in the wrong case on case-insensitive file systems.
+// areaAndCity matches a name with two or three parts, each with a capital first letter. That excludes the paths of a
+// time zone directory, its copies of the zones with leap seconds (right/, posix/), and most names in the wrong case on
+// case-insensitive file systems.
 var areaAndCity = lazyregexp.New(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){1,2}$`)
 
-// reported matches the names that browsers report: a place in an area of tzdata or CLDR, no time zone, or an offset of
-// ICU.
+// reported matches the names that browsers report: a place in an area of tzdata or CLDR, Etc/Unknown for no time zone,
+// or an offset of ICU.
 var reported = lazyregexp.New(`^(GMT[+-]\d{2}:\d{2}|(` +
 	`Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Brazil|Canada|` +
 	`Chile|Etc|Europe|Indian|Mexico|Pacific|SystemV|US)/[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*)?)$`)

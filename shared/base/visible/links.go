@@ -35,7 +35,7 @@ var (
 	// Outlook renders the content of a conditional comment. Every other program treats it as a comment.
 	conditional = lazyregexp.New(`(?is)^\s*\[if\b[^\]]*\]>(.*)$`)
 	refresh     = lazyregexp.New(`(?is)^[^;,]*[;,\s]\s*(?:url\s*=\s*)?["']?([^"'>\s]+)`)
-	// leads lists the attributes whose address opens on a click, loads those whose address is fetched at once.
+	// leads lists the attributes whose address opens on a click. loads lists those whose address is fetched at once.
 	leads = map[string]bool{"href": true, "longdesc": true, "action": true, "formaction": true, "cite": true,
 		"ping": true, "xlink:href": true}
 	loads = map[string]bool{"src": true, "background": true, "poster": true, "data": true, "srcset": true,

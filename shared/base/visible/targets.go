@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// URL parsers drop tabs and line feeds within a scheme. After it they accept any number of slashes of either kind
-// (WHATWG URL, special schemes).
+// URL parsers drop tabs and line feeds within a scheme. After the scheme they accept any number of slashes of either
+// kind (WHATWG URL, special schemes).
 const (
 	gap     = `[\t\r\n]*`
 	http    = `h` + gap + `t` + gap + `t` + gap + `p(?:` + gap + `s)?`
@@ -86,8 +86,8 @@ func Targets(text string) (found []string, rest string) {
 	return found, rest
 }
 
-// foldedDots replaces full stops, colons and slashes of other scripts with the characters that URL parsers read them
-// as.
+// foldedDots replaces full stops, colons and slashes of other scripts with the ASCII characters that URL parsers take
+// them for.
 func foldedDots(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return r >= 0x2024 && r <= 0x24ff || r == '。' || r > 0xff00 }) {
 		return text
@@ -143,7 +143,7 @@ func appendIf(all []string, s string, is bool) []string {
 }
 
 // leadsOut reports whether the target of a Markdown link leads out of its folder: to another program or host, to the
-// root of the host, or upwards. URL parsers take %2e for a dot, and ignore white space.
+// root of the host, or upwards. URL parsers read %2e as a dot, and ignore white space.
 func leadsOut(target string) bool {
 	target = encoded.ReplaceAllString(strings.Join(strings.Fields(target), ""), ".")
 	return strings.HasPrefix(target, "/") || strings.HasPrefix(target, `\`) || strings.Contains(target, "..") ||
@@ -174,8 +174,8 @@ func isHost(host, port, path string) bool {
 	return len(end) != 2 || strings.ContainsFunc(strings.Join(labels[:len(labels)-1], ""), unicode.IsLetter)
 }
 
-// isFileOrWord reports whether a name with a suffix of [countries] is rather a file, such as config.h.in, a member such
-// as user.id, or the end of a sentence and the first word of the next one without a space: there.In
+// isFileOrWord reports whether a name with a suffix of [countries] is more likely a file, such as config.h.in, or a
+// member, such as user.id, or the end of a sentence and the first word of the next one without a space: there.In
 func isFileOrWord(host string, labels []string) bool {
 	if len(labels) > 2 {
 		return len(labels[len(labels)-2]) == 1

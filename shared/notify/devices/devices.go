@@ -1,6 +1,6 @@
 // Package devices notifies people on their own devices about waiting approvals, and withdraws a notification when its
-// approval is decided. A device receives IDs and a question without content. They are not enough
-// to decide, and contain no text of an e-mail.
+// approval is decided. A device receives IDs and a question that names only the kind of the approval. Neither is enough
+// to decide, and no text of an e-mail is sent.
 package devices
 
 import (

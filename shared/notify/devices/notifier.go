@@ -37,9 +37,9 @@ type message struct {
 	ThreadID   string `json:"threadId,omitempty"`
 }
 
-// Notify makes the devices of the notification's user show a waiting approval, or hide a decided one. It reads the
-// approval first, so a repeated notification is shown only once. It returns an error if no device was reached and some
-// may be reached later. If one device was reached, the error is nil. Other errors are the store's.
+// Notify makes the user's devices show a waiting approval, or hide a decided one. It reads the approval first, so a
+// repeated notification is shown only once. It returns nil once one device was reached. It returns an error if no
+// device was reached and some may be reached later, or the store's error.
 func (t *Notifier) Notify(ctx context.Context, kind event.Type, d event.Data) error {
 	asks := kind == event.ApprovalRequested || kind == event.ReviewRequested
 	if !asks && kind != event.ApprovalDecided && kind != event.ApprovalExpired || d.UID == "" || d.ApprovalID == "" {

@@ -24,7 +24,7 @@ const (
 	ApprovalDecided   Type = "run.countersign.approval.decided"   // also of a review
 	ApprovalExpired   Type = "run.countersign.approval.expired"
 	ReviewRequested   Type = "run.countersign.review.requested"
-	RunEnded          Type = "run.countersign.run.ended" // everything in the run that still waited has ended with it
+	RunEnded          Type = "run.countersign.run.ended" // everything that still waited in the run has ended with it
 )
 
 // Types lists all types.

@@ -12,17 +12,17 @@ import (
 	"github.com/countersign-run/countersign/shared/notify/event"
 )
 
-// Limits of a Direct.
+// Limits of Direct.
 const (
 	giveUpAfter = 24 * time.Hour // since the event; as long as a topic's subscription keeps it
 	mostRuns    = 10_000         // runs with notifications in progress
 	mostSends   = 32             // concurrent requests
 )
 
-// Direct sends notifications about runs to endpoints from the process that advances the runs, without a topic. Nothing
-// waits for an endpoint, and no endpoint waits for another. [Direct.Publish] starts the requests. Until all
-// notifications of a run were delivered or given up, the run stays due and is published again, later each time.
-// Deliveries are recorded only in memory, so after a restart they are sent once more.
+// Direct sends notifications about runs to endpoints from the process that advances the runs, without a topic. A slow
+// endpoint delays neither callers nor other endpoints. [Direct.Publish] starts the requests. The run stays due until
+// all its notifications were delivered or given up, and is published again after longer and longer pauses. Deliveries
+// are recorded only in memory, so after a restart they are sent once more.
 type Direct struct {
 	hooks  Hooks
 	source string
@@ -157,8 +157,8 @@ func (d *Direct) first(l *line) *event.Event {
 	return &l.left[0]
 }
 
-// settle records the result for a notification, and reports whether the line continues. A failure stops the line,
-// unless it is too late for another attempt, or would be when the endpoint accepts one.
+// settle records the result for a notification, and reports whether the next one in the line can be sent. A failed
+// notification stops the line, unless its next attempt would be too late. Then it is given up.
 func (d *Direct) settle(h Hook, l *line, n event.Event, err error) bool {
 	gone := err == nil || d.sender.Now().Add(wait(err)).Sub(n.Time) > giveUpAfter
 	if err != nil && d.alive.Err() == nil { // otherwise the failure is not the endpoint's

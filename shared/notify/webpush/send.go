@@ -68,8 +68,8 @@ func (s Sender) Send(ctx context.Context, to Subscription, m Message) error {
 	return refused("was not asked: this server has no key")
 }
 
-// otherKey are the answers to a message that was signed with another key than the browser's subscription. RFC 8292 §4.2
-// names 403; Mozilla's service answers 401, and Apple's 400.
+// otherKey lists the statuses with which push services refuse a message that is signed with another key than the
+// subscription's. RFC 8292 §4.2 names 403; Mozilla's service answers 401, and Apple's 400.
 var otherKey = []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden}
 
 // sendWith sends the message with the key, and returns the status of the answer and how long it asks to wait.

@@ -29,7 +29,7 @@ const (
 var Encoding = base64.RawURLEncoding.Strict()
 
 // Decode decodes a key in base64url, as browsers write it, or in standard base64, as other programs do. Padding is
-// optional. Spaces at its ends, and line breaks, do not count.
+// optional. Surrounding spaces and line breaks are ignored.
 func Decode(key string) ([]byte, error) {
 	unpadded := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSpace(key), "="), "=")
 	return Encoding.DecodeString(strings.NewReplacer("+", "-", "/", "_").Replace(unpadded))
@@ -76,7 +76,7 @@ func ParseKey(text string) (Key, error) {
 	return Key{private}, nil
 }
 
-// ParseKeys parses one or more keys with commas in between.
+// ParseKeys parses one or more keys, separated by commas.
 func ParseKeys(text string) (keys []Key, err error) {
 	for one := range strings.SplitSeq(text, ",") {
 		key, err := ParseKey(strings.TrimSpace(one))

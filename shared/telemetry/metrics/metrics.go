@@ -21,7 +21,7 @@ const (
 	Gauge                 // the last value
 )
 
-// An Instrument measures one thing. Two instruments are the same only if they have the same address.
+// An Instrument measures one quantity. Instruments are compared by pointer.
 type Instrument struct {
 	Kind                    Kind
 	Name, Unit, Description string
@@ -120,7 +120,8 @@ func (m *Metrics) point(s Series) *Point {
 	return p
 }
 
-// Batch returns the measurements so far. With take, it removes them, so that the next batch starts from zero.
+// Batch returns the measurements so far. If take is true, it also removes them, so that the next batch starts from
+// zero.
 func (m *Metrics) Batch(take bool) Batch {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -70,7 +70,7 @@ func TestTooManySeries(t *testing.T) {
 	}
 }
 
-// TestMetricsAllocations checks the allocations without a meter, and with a series that already exists.
+// TestMetricsAllocations checks the allocations of a nil *Metrics, and of a series that already exists.
 func TestMetricsAllocations(t *testing.T) {
 	for name, m := range map[string]*metrics.Metrics{"off": nil, "on": metrics.New(time.Now)} {
 		m.Measure(took, 1, metrics.Attr{Key: "a", Value: "b"})

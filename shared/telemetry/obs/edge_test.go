@@ -47,7 +47,8 @@ func edge(t *testing.T, r *http.Request, next http.HandlerFunc) ([]map[string]an
 
 func ok(http.ResponseWriter, *http.Request) {}
 
-// Every answer over TLS has Strict-Transport-Security, whatever its status; no other answer has.
+// TestStrictTransportSecurity checks that every answer over TLS has Strict-Transport-Security, whatever its status, and
+// that no other answer has it.
 func TestStrictTransportSecurity(t *testing.T) {
 	for name, next := range map[string]http.HandlerFunc{
 		"ok":      ok,

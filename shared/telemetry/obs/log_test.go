@@ -192,7 +192,7 @@ func TestLogFieldsNotForged(t *testing.T) {
 	}
 }
 
-// Any input becomes one line of valid JSON without the planted token.
+// FuzzLine checks that any input becomes one line of valid JSON without the planted token.
 func FuzzLine(f *testing.F) {
 	f.Add("message", "key", "value")
 	f.Add("a\nb", "severity", "\u2028\u0000")

@@ -97,7 +97,7 @@ func TestRedactCutSecret(t *testing.T) {
 	}
 }
 
-// No token is logged, whatever text is around it.
+// FuzzRedact checks that no token is logged, whatever text surrounds it.
 func FuzzRedact(f *testing.F) {
 	for _, around := range [][2]string{{"", ""}, {"Bearer ", ""}, {"token=", "&x"}, {"https://u:", "@h"},
 		{"-----BEGIN ", "-----END X-----"}, {"a@b ", " c@d"}, {"\xff", "\xff"}, {"password is ", "\n"},

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// Redacting returns a handler that redacts records as New's logger does, and passes those of the level or above to
+// Redacting returns a handler that redacts records as New's logger does, and passes those at or above the level to
 // another handler. level is one of Levels; anything else is info. It is for programs with a log of their own.
 func Redacting(to slog.Handler, level string) slog.Handler {
 	return &redacting{to, levels[level], false}

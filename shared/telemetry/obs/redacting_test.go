@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
-// The other handler never receives a secret, in whatever part of a line it is.
+// TestRedacting checks that the other handler never receives a secret, in whatever part of a line it is.
 func TestRedacting(t *testing.T) {
 	for name, log := range map[string]func(*slog.Logger){
 		"message": func(l *slog.Logger) { l.Info("Bearer " + canary) },

@@ -74,7 +74,7 @@ func (f *SecretFilter) dropped(b []byte) []byte {
 	return b[n:]
 }
 
-// Flush passes on an unfinished line except its last word, in which a secret may have begun. If nothing has arrived
+// Flush passes on an unfinished line except its last word, in which a secret may have started. If nothing has arrived
 // since the last call, as after a question, it passes on the last word too. Call it from time to time. It returns the
 // error of the underlying writer.
 func (f *SecretFilter) Flush() error {
@@ -127,8 +127,8 @@ func (f *SecretFilter) cut() error {
 	return err
 }
 
-// send passes on the first n bytes of the line, without the part that was passed on before. over means that the rest of
-// the line is not examined together with them.
+// send passes on the first n bytes of the line, without the part that was passed on before. over means that these bytes
+// are examined without the rest of the line.
 func (f *SecretFilter) send(n int, over bool) error {
 	clean := f.clean(string(f.line[:n]), over)
 	common := 0

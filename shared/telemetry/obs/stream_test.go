@@ -56,8 +56,8 @@ func filtered(t *testing.T, pieces ...string) string {
 	return b.String()
 }
 
-// Output without a line break is passed on word by word, and the last word once nothing more arrives. The answer after
-// a question on the same line is not passed on with it.
+// TestSecretFilterWords checks that output without a line break is passed on word by word, and the last word once
+// nothing more arrives. The answer after a question on the same line is not passed on with it.
 func TestSecretFilterWords(t *testing.T) {
 	var b strings.Builder
 	f := obs.NewSecretFilter(&b)

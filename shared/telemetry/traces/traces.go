@@ -81,7 +81,7 @@ func (t *Traces) Send(ctx context.Context) {
 	}
 }
 
-// logged adds the trace to the log lines of a request that begins a span.
+// logged is a span processor that adds the trace of a root span to the log lines of its request.
 type logged struct{}
 
 func (logged) OnStart(ctx context.Context, s sdktrace.ReadWriteSpan) {

@@ -35,11 +35,11 @@ type agent struct {
 	stray time.Time // until then, typed keys may be the rest of an answer to a command that has ended
 }
 
-// tells records that it is known whether a command runs.
+// tells records that it is now known whether a command runs.
 func (a *agent) tells() { a.once.Do(func() { close(a.known) }) }
 
-// takes returns the receiver of the keys, nil for the shell, and the keys that it receives. It drops the rest of an
-// answer to a command that has ended, up to Enter, because the rest may be half a password.
+// takes returns the keys to pass on, and their receiver: a command, or nil for the shell. After a command has ended, it
+// drops the rest of an answer to it, up to Enter, because the rest may be half a password.
 func (a *agent) takes(b []byte) (*keys, []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,8 +90,8 @@ func (a *agent) set(k *keys) {
 	a.typed, a.asks, a.half = k, false, false
 }
 
-// ask records whether the command that owns k waits for input. A question that the host reported while an answer was on
-// its way is the one that this answer is for.
+// ask records whether the command that owns k waits for input. If an answer is still on its way to the host, the
+// reported question is the one that it answers.
 func (a *agent) ask(k *keys, asks bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -113,8 +113,8 @@ func (a *agent) clear(k *keys) {
 	a.typed, a.asks, a.half = nil, false, false
 }
 
-// next drops the keys that a command of a list has not read, before the next command of the list gets the keys: they
-// may be a password.
+// next drops the keys that one command of a list has not read, before the next command gets keys: they may be a
+// password.
 func (a *agent) next(k *keys) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -164,7 +164,7 @@ const lastOutput = 2 * time.Second
 func (t *socket) follow(ctx context.Context) {
 	var current *task
 	defer func() { current.end(0) }()
-	ended := false // commands from before the socket of a run that had ended are not shown
+	ended := false // commands of a run that ended before the socket opened are not shown
 	for runID, err := range t.Runs.OnTerminal(ctx, t.uid, t.id) {
 		if err != nil {
 			t.unknown(ctx, runID, err)
@@ -182,13 +182,13 @@ func (t *socket) follow(ctx context.Context) {
 	}
 }
 
-// unknown ends the socket if it is not known whether a command runs: keys for a command must not go to the shell.
+// unknown ends the socket if it cannot find out whether a command runs: keys for a command must not go to the shell.
 func (t *socket) unknown(ctx context.Context, runID string, err error) {
 	t.Log.WarnContext(ctx, "the run on a terminal cannot be watched", "runId", runID, "error", err)
 	t.end(Reason(fault.CodeStoreUnavailable))
 }
 
-// followRun shows the commands of a run, one after the other. It shows those of a run that has ended only if ended is
+// followRun shows the commands of a run, one after the other. If the run has ended, it shows them only if ended is
 // true.
 func (t *socket) followRun(ctx context.Context, runID string, ended bool) {
 	var current *task
@@ -250,12 +250,12 @@ func (t *socket) tell(runID, actionID, state string) {
 	t.screen.tell(agentState{"agent", runID, actionID, state})
 }
 
-// again is the pause before another look for a command that the run has started but the host does not know yet. Another
-// process is about to begin it.
+// again is the pause before the next attempt to attach to a command that the run has started but that the host does not
+// know yet. Another process is about to start it.
 const again = 100 * time.Millisecond
 
-// show shows a command, or the commands of a list, until the last has ended or ctx ends, and sends it the keys that are
-// typed for it.
+// show shows a command, or the commands of a list, until the last has ended or ctx ends. It sends them the keys that
+// the user types.
 func (t *socket) show(ctx context.Context, runID, actionID string, typed *keys) {
 	at := &position{action: actionID}
 	typing := begin(ctx, func(ctx context.Context) { t.typeInto(ctx, at, typed) })
@@ -301,7 +301,7 @@ func (t *socket) typeInto(ctx context.Context, at *position, typed *keys) {
 		for {
 			err = t.agent.keeper.Input(ctx, at.id(), b[:n])
 			if !errors.Is(err, supervisor.ErrOther) && !tool.IsTransient(err) || wait.For(ctx, again) != nil {
-				break // it has them, or never will
+				break // the command has the keys, or will never get them
 			}
 		}
 		t.agent.sent(typed, b[:n])

@@ -1,6 +1,6 @@
-// Package attach carries terminals over WebSockets. A person's keys go to their own shell on the host, or to the
-// command that an agent runs there, and the output of both comes back. The shell lives on the host. If a socket is
-// lost, another one can continue, served by another process.
+// Package attach connects a person's terminal to a host over a WebSocket. The person's keys go to their own shell on
+// the host, or to the command that an agent runs there, and the output of both comes back. The shell lives on the host.
+// If a socket is lost, another one can continue, served by another process.
 package attach
 
 import (
@@ -53,13 +53,13 @@ type Hosts interface {
 
 // Runs reports the runs on terminals (shared/engine/loop).
 type Runs interface {
-	// OnTerminal returns the ID of the run that last reserved the user's terminal, and then of each later one. It is
-	// empty if there was none.
+	// OnTerminal returns the ID of the run that last reserved the user's terminal, or "" if there was none, and then
+	// the ID of each later run.
 	OnTerminal(ctx context.Context, uid, terminalID string) iter.Seq2[string, error]
 	// UnderWay returns the IDs of the calls that the run has started since the previous result, in their order. The
-	// last element is the call in progress, or "" if there is none. It returns a result at first and after each change,
-	// until the run has ended. The first result includes calls that ended before. For a run that had ended by then, it
-	// includes them only if ended is true.
+	// last element is the call in progress, or "" if there is none. The first result comes at once, and further ones
+	// after each change until the run has ended. The first result includes calls that have already ended. If the run
+	// itself has ended, it includes them only if ended is true.
 	UnderWay(ctx context.Context, uid, runID string, ended bool) iter.Seq2[[]string, error]
 }
 
@@ -72,7 +72,7 @@ type Sockets struct {
 	Times Times
 }
 
-// Enter returns the user whom the token identifies, if they may attach. leave is called when the socket has ended.
+// Enter checks a token and returns its user, if they may attach. leave is called when the socket has ended.
 type Enter = func(ctx context.Context, token string) (uid string, leave func(), err error)
 
 // Serve upgrades the request and carries the terminal until the socket ends. The first message must contain the user's

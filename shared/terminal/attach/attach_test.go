@@ -117,7 +117,7 @@ func (w *world) enter(_ context.Context, token string) (string, func(), error) {
 	return uid, func() {}, nil
 }
 
-// runs are the runs on all terminals: one at most.
+// runs simulates the runs on all terminals: one at most.
 type runs struct {
 	mu      sync.Mutex
 	run     string
@@ -234,7 +234,7 @@ func (c *client) types(keys string) {
 	}
 }
 
-// read reads one message, and reports whether there was one.
+// read reads one message, and reports whether it got one.
 func (c *client) read() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), await.Most)
 	defer cancel()
@@ -401,8 +401,8 @@ func TestEndsOfSocket(t *testing.T) {
 	}
 }
 
-// TestUnreachable checks that an unreachable host is reported after the same time in every case, however early the
-// error is known.
+// TestUnreachable checks that an unreachable host is always reported after the same time, however early the error is
+// known.
 func TestUnreachable(t *testing.T) {
 	host := sshd.Start(t, sshd.Options{})
 	const answer = 300 * time.Millisecond
@@ -575,8 +575,8 @@ func TestHalfAnAnswer(t *testing.T) {
 	}
 }
 
-// TestKeysAfterAnswer reports a question after its answer was typed, and then ends the command. The keys typed next are
-// a line for the shell. After a new question they are not.
+// TestKeysAfterAnswer reports a question after its answer was typed, and then ends the command. The next keys go to the
+// shell if the question was the answered one. After a new question they are dropped.
 func TestKeysAfterAnswer(t *testing.T) {
 	answer, line := []byte("some secret\r"), "ls\r"
 	for name, c := range map[string]struct {
@@ -648,7 +648,7 @@ func TestAttachKeeperGone(t *testing.T) {
 	c.sees("again")
 }
 
-// TestShellOutputBesideCommand lets the person's shell print while a line of the agent's command is incomplete. The
+// TestShellOutputBesideCommand makes the person's shell print while a line of the agent's command is incomplete. The
 // shell may clear its current line, as it does when its size changes, so that line must not be the command's.
 func TestShellOutputBesideCommand(t *testing.T) {
 	w := newWorld(t, sshd.Start(t, sshd.Options{}), Times{})
@@ -673,7 +673,7 @@ func TestShellOutputBesideCommand(t *testing.T) {
 	c.hears(`"state":"ended"`)
 }
 
-// TestLinesOfShellAndCommand lets the shell and the command print in turns. "." is the end of the command.
+// TestLinesOfShellAndCommand makes the shell and the command print in turns. "." is the end of the command.
 func TestLinesOfShellAndCommand(t *testing.T) {
 	for want, parts := range map[string][]string{
 		"$ it has 6\r\n\r\x1b[K$ \r\n": {"$ ", "!it has 6", "\r\x1b[K$ ", "!\r\n"},
@@ -700,7 +700,7 @@ func TestLinesOfShellAndCommand(t *testing.T) {
 }
 
 // TestKeysAfterACommand types as soon as the run has reported the end of its command, while its last output may still
-// arrive: no time passes here.
+// arrive. No time passes in this test.
 func TestKeysAfterACommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keeper, err := supervisor.Open(t.Context(), silent{})
@@ -772,7 +772,7 @@ func TestSlowReader(t *testing.T) {
 }
 
 // TestKeysAndOutputUnpolled checks that a key is taken as soon as it is typed, and that output is sent as soon as it is
-// there.
+// printed.
 func TestKeysAndOutputUnpolled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, k, began := newScreen(), newKeys(), time.Now()

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// BenchmarkAttached attaches 200 terminals of 10 users, and reports what they take in all: the memory of this process,
-// which is their server and their clients, and the goroutines that are left when they are closed.
+// BenchmarkAttached attaches 200 terminals of 10 users. It reports the memory of this process, which contains the
+// server and the clients, and the goroutines that are left when the terminals are closed.
 //
 //	go test ./shared/terminal/attach -run '^$' -bench Attached -benchtime 1x -benchmem
 func BenchmarkAttached(b *testing.B) {
@@ -55,7 +55,7 @@ func BenchmarkAttached(b *testing.B) {
 
 func userOf(n int) string { return fmt.Sprintf("user-%d", n) }
 
-// heap returns the bytes that are in use by the heap and the stacks.
+// heap returns the bytes that the heap and the stacks use.
 func heap() float64 {
 	runtime.GC()
 	var m runtime.MemStats

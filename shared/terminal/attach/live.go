@@ -56,7 +56,7 @@ func (t *socket) watchTerminal(ctx context.Context) {
 	}
 }
 
-// shell carries the person's shell. If the host has lost the keeper since it was last asked, shell installs it again.
+// shell connects the person's shell. If the keeper was deleted from the host in the meantime, shell installs it again.
 func (t *socket) shell(ctx context.Context, conn supervisor.Conn, k *supervisor.Client, size supervisor.Size) {
 	err := t.oneShell(ctx, k, size)
 	if errors.Is(err, supervisor.ErrOther) {

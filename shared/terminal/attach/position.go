@@ -7,7 +7,7 @@ import (
 )
 
 // position is the command of an action that is shown. An action is one command, or a list of commands that run one
-// after the other. Only the host knows which, because the journals of a list have other names.
+// after the other. Only the host knows which, because the commands of a list have journals with other names.
 type position struct {
 	action string
 
@@ -25,14 +25,15 @@ func (p *position) id() string {
 	return supervisor.InList(p.action, p.list-1)
 }
 
-// inList reports whether the command is in a list, or is looked for there.
+// inList reports whether the command is in a list, or is currently looked for there.
 func (p *position) inList() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.list > 0
 }
 
-// other changes the place of a first command that the host does not know, from the action to its list or back.
+// other switches between the two possible journals of a first command that the host does not know: the action's own,
+// and the first of its list.
 func (p *position) other() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,7 +42,7 @@ func (p *position) other() {
 	}
 }
 
-// next moves to the next command of the list after a result. It returns false if no other command follows.
+// next moves to the next command of the list after a result. It returns false if there is no next command.
 func (p *position) next(res supervisor.Result) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -40,7 +40,7 @@ type screen struct {
 	unsent  int // bytes of output in the queue
 	over    bool
 	half    bool          // the agent's command has printed an incomplete line
-	cut     bool          // the shell has printed in the middle of that line
+	cut     bool          // the shell has printed between the parts of that line
 	changed chan struct{} // closed when any of this changes
 }
 
@@ -94,8 +94,9 @@ func (s printer) add(piece []byte) error {
 	return nil
 }
 
-// apart puts output of the shell in the middle of a command's line, and the rest of that line, on lines of their own. A
-// shell that is resized clears the line of its prompt and redraws it, wherever that is. The caller holds the lock.
+// apart puts output of the shell on lines of its own if it arrives in the middle of a command's line, and then the rest
+// of that line. A shell that is resized clears the line of its prompt and redraws it at the cursor, wherever that is.
+// The caller holds the lock.
 func (s printer) apart(piece []byte) []byte {
 	between := s.half && s.shell || s.cut && !s.shell && !bytes.HasPrefix(bytes.TrimLeft(piece, "\r"), []byte{'\n'})
 	s.half, s.cut = !s.shell && piece[len(piece)-1] != '\n', s.shell && (s.half || s.cut)

@@ -69,7 +69,7 @@ func (t *socket) serve(ctx, life context.Context, enter Enter) {
 	t.all.Wait()
 }
 
-// carry carries the terminal, and returns the reason when it stops.
+// carry connects the terminal to its host, and returns the reason when the connection ends.
 func (t *socket) carry(ctx, life context.Context, enter Enter) Reason {
 	token, why := t.token(ctx)
 	if token == "" {
@@ -199,8 +199,8 @@ func (t *socket) handle(ctx, life context.Context) Reason {
 	}
 }
 
-// typing sends keys to the agent's command if one runs, and otherwise to the shell. The keys wait until it is known
-// whether a command runs, because they may be a password.
+// typing sends keys to the agent's command if one runs, and otherwise to the shell. Until it is known whether a command
+// runs, the keys wait, because they may be a password.
 func (t *socket) typing(ctx context.Context, b []byte) {
 	select {
 	case <-t.agent.known:
@@ -216,7 +216,7 @@ func (t *socket) typing(ctx context.Context, b []byte) {
 	to.put(ctx, b)
 }
 
-// told handles a text message, and reports whether it follows the protocol.
+// told handles a text message from the client, and reports whether it follows the protocol.
 func (t *socket) told(data []byte) bool {
 	var m struct {
 		Type string `json:"type"`

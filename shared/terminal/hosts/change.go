@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// maxRaces is the number of times that a change is decided again after it lost a race. A race is lost to another change
-// of the same user: a program may add all of its user's hosts and open all terminals at once.
+// maxRaces is the maximum number of attempts of a change that loses races. It can lose a race only to another change of
+// the same user: a program may add all of its user's hosts and open all terminals at once.
 const maxRaces = terminal.MaxHosts + terminal.MaxTerminals
 
 // change changes the user's list and the documents of its entries in one commit. The commit also checks that the user
@@ -41,8 +41,8 @@ func (h *Hosts) change(ctx context.Context, uid string, decide func(*state) erro
 	}
 }
 
-// closing is change for a removal of terminals. It ends overdue runs on them first, because readers already see such a
-// run as ended.
+// closing is [Hosts.change] for a removal of terminals. It first ends overdue runs on them, because readers already see
+// such a run as ended.
 func (h *Hosts) closing(ctx context.Context, uid string, decide func(*state) error) error {
 	for {
 		err := h.change(ctx, uid, decide)
@@ -88,7 +88,7 @@ func (h *Hosts) read(ctx context.Context, uid string) (*state, error) {
 	return s, u.CheckEnabled()
 }
 
-// commit stores what the change has decided.
+// commit stores the change.
 func (s *state) commit(ctx context.Context) error {
 	if s.listChanged {
 		if err := s.keep(s.listDoc, document.HostListPath(s.uid), s.list); err != nil {
@@ -146,8 +146,8 @@ func (s *state) host(ctx context.Context, id string) (terminal.Host, store.Doc, 
 	return terminal.ReadHostDoc(ctx, s.hosts.cfg.Store, s.uid, id)
 }
 
-// close removes terminals from the list and deletes them, unless a run is open on one. The document that reserves a
-// terminal for a run is checked by its version, so a run that begins meanwhile makes the commit fail.
+// close removes terminals from the list and deletes them, unless a run is open on one. The commit checks the version of
+// the document that reserves a terminal for a run. It therefore fails if a run starts in the meantime.
 func (s *state) close(ctx context.Context, ids ...string) error {
 	if len(ids) == 0 {
 		return nil

@@ -1,6 +1,6 @@
 package hosts
 
-// What fuzz targets ask without a store.
+// Functions for fuzz targets, which have no store.
 var (
 	NormalHost     = normalHost
 	CheckReadPaths = checkReadPaths

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/hosts"
 )
 
-// FuzzHost checks that accepted addresses can be dialled and shown: each is its own normal form, and contains nothing
-// that a program could take for anything but a name or an address.
+// FuzzHost checks that accepted addresses can be dialled and shown: each is its own normal form, and no program can
+// read it as anything but a name or an address.
 func FuzzHost(f *testing.F) {
 	for _, seed := range []string{"web.example.com.", "WEB", "10.0.0.7", "::ffff:10.0.0.7", "2001:DB8::1",
 		"fe80::1%eth0",
@@ -66,7 +66,7 @@ func FuzzReadPaths(f *testing.F) {
 	})
 }
 
-// FuzzKey reads texts as private keys: nothing panics or is slow, and no error repeats the text or the passphrase.
+// FuzzKey parses texts as private keys: nothing panics or is slow, and no error repeats the text or the passphrase.
 func FuzzKey(f *testing.F) {
 	f.Add("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n-----END OPENSSH PRIVATE KEY-----\n",
 		"phrase")

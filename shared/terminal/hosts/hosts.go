@@ -218,9 +218,9 @@ func (h *Hosts) Edit(ctx context.Context, uid, id string, in terminal.HostEdit) 
 	return host, err
 }
 
-// Delete deletes the user's host with its secret, and its terminals. Files of the supervisor on the host remain.
-// Errors: AuthError not_found, PolicyError terminal_busy while a run is open on one of its terminals, PolicyError
-// host_in_use while another host is reached through it, and ToolExecutionError store_unavailable.
+// Delete deletes the user's host with its secret, and its terminals. The keeper's files on the host remain. Errors:
+// AuthError not_found, PolicyError terminal_busy while a run is open on one of its terminals, PolicyError host_in_use
+// while another host is reached through it, and ToolExecutionError store_unavailable.
 func (h *Hosts) Delete(ctx context.Context, uid, id string) error {
 	return h.closing(ctx, uid, func(s *state) error {
 		host, d, err := s.host(ctx, id)
@@ -289,7 +289,7 @@ func (h *Hosts) Terminal(ctx context.Context, uid, id string) (terminal.Terminal
 	return terminal.ReadTerminal(ctx, h.cfg.Store, uid, id)
 }
 
-// Close closes the user's terminal. A shell of its user on the host ends by itself. Errors: AuthError not_found,
+// Close closes the user's terminal. The user's shell on the host ends by itself later. Errors: AuthError not_found,
 // PolicyError terminal_busy while a run is open on it, and ToolExecutionError store_unavailable.
 func (h *Hosts) Close(ctx context.Context, uid, id string) error {
 	return h.closing(ctx, uid, func(s *state) error {

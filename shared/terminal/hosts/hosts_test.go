@@ -36,7 +36,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fields"
 )
 
-// env is a service over an embedded store, and what it was asked of hosts.
+// env is a service over an embedded store, with a record of its requests to hosts.
 type env struct {
 	*hosts.Hosts
 	t       testing.TB
@@ -65,7 +65,7 @@ func newEnvOn(t testing.TB, wrap func(store.Store) store.Store, change func(*hos
 	return w
 }
 
-// reached is what the service asks of hosts.
+// reached simulates the hosts, and records the service's requests to them.
 type reached struct{ w *env }
 
 func (r reached) Scan(_ context.Context, _, _, address string, _ int) ([]terminal.HostKey, error) {
@@ -98,7 +98,7 @@ func described(k ssh.PublicKey) terminal.HostKey {
 		Key: base64.StdEncoding.EncodeToString(k.Marshal())}
 }
 
-// request is one that is valid.
+// request returns a valid request.
 func request(t testing.TB) terminal.NewHost {
 	return terminal.NewHost{Name: "Web 1", Address: "web.example.com", Username: "ana",
 		Auth: terminal.NewAuth{Kind: terminal.AuthGenerated}, HostKeys: []terminal.HostKey{hostKey(t)}}
@@ -150,7 +150,7 @@ func TestAddHost(t *testing.T) {
 	}
 }
 
-// text returns a private key in PEM, with a passphrase where it is not empty.
+// text returns a private key in PEM, encrypted if passphrase is not empty.
 func text(t testing.TB, key any, passphrase string) string {
 	t.Helper()
 	block, err := ssh.MarshalPrivateKey(key, "")
@@ -226,7 +226,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestAddRefused names the field, and says nothing of a secret.
+// TestAddRefused checks that each error names the field and contains no secret.
 func TestAddRefused(t *testing.T) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -399,7 +399,7 @@ func (w *env) chain(uid string) (entries []string) {
 
 func notFound(err error) bool { return err != nil && err.Error() == fault.NotFound().Error() }
 
-// TestDeletedHost leaves the terminals on another host.
+// TestDeletedHost checks that terminals on another host remain.
 func TestDeletedHost(t *testing.T) {
 	w := newEnv(t)
 	gone, stays := w.add("ana"), w.add("ana")
@@ -482,7 +482,7 @@ func TestTerminals(t *testing.T) {
 	}
 }
 
-// begin stores a run with the status, for which the terminal is kept from then on.
+// begin stores a run with the status, which reserves the terminal.
 func begin(t testing.TB, st store.Store, on terminal.Terminal, f document.RunFields) (runID string) {
 	t.Helper()
 	f.UID, f.CreatedAt, runID = on.UID, time.Now(), run.NewID(rand.Reader)
@@ -526,7 +526,7 @@ func TestCloseTerminalWithRuns(t *testing.T) {
 	w.whole("ana")
 }
 
-// TestCloseTerminalDuringStart begins a run between what a deletion has read and its commit.
+// TestCloseTerminalDuringStart starts a run between the reads of a deletion and its commit.
 func TestCloseTerminalDuringStart(t *testing.T) {
 	w := newEnv(t)
 	h := w.add("ana")
@@ -541,7 +541,7 @@ func TestCloseTerminalDuringStart(t *testing.T) {
 	w.whole("ana")
 }
 
-// TestLimitsInRaces adds and opens more than a user may have, at once.
+// TestLimitsInRaces adds and opens more than a user may have, concurrently.
 func TestLimitsInRaces(t *testing.T) {
 	w := newEnv(t)
 	for range terminal.MaxHosts - 2 {
@@ -584,7 +584,8 @@ func TestLosingRaces(t *testing.T) {
 	}
 }
 
-// atOnce returns how often f succeeds, and panics where it fails for another reason than a bound.
+// atOnce calls f n times concurrently and returns how often it succeeded. It panics if f fails for another reason than
+// a limit.
 func atOnce(n int, f func() error) (succeeded int) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -604,7 +605,7 @@ func atOnce(n int, f func() error) (succeeded int) {
 	return succeeded
 }
 
-// TestScansAndChecksLimited together, before anything is reached.
+// TestScansAndChecksLimited checks that scans and checks share one limit, before any host is contacted.
 func TestScansAndChecksLimited(t *testing.T) {
 	w := newEnv(t)
 	h := w.add("ana")
@@ -637,7 +638,7 @@ func TestScansAndChecksLimited(t *testing.T) {
 	}
 }
 
-// TestSwitchedOff lets its users see and delete what they have, and nothing else.
+// TestSwitchedOff checks that users can still list and delete their entries while terminals are off, and nothing else.
 func TestSwitchedOff(t *testing.T) {
 	w := newEnv(t)
 	h := w.add("ana")
@@ -664,7 +665,7 @@ func TestSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestAddForDisabledUser disables the user between what a request read and its commit.
+// TestAddForDisabledUser disables the user between the reads of a request and its commit.
 func TestAddForDisabledUser(t *testing.T) {
 	w := newEnvOn(t, func(st store.Store) store.Store {
 		return faulty.Wrap(st, faulty.Commits(faulty.Nth(1, faulty.Before(func(*faulty.Call) {
@@ -686,7 +687,7 @@ func TestAddForDisabledUser(t *testing.T) {
 	}
 }
 
-// TestKilledAtEachCommit leaves all or nothing of each change.
+// TestKilledAtEachCommit checks that all or nothing of each change is stored.
 func TestKilledAtEachCommit(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		w := newEnv(t)
@@ -727,8 +728,8 @@ func (w *env) whole(uid string) {
 	}
 }
 
-// TestEditSealsAgain changes what runs on a host without approval. The secret can then be opened with the new rules
-// only. A host whose secret a release before sealed for its user and ID is bound by its next change.
+// TestEditSealsAgain changes which commands run on a host without approval. The secret can then be opened with the new
+// rules only. A host whose secret an earlier release sealed for its user and ID is bound by its next change.
 func TestEditSealsAgain(t *testing.T) {
 	w := newEnv(t)
 	h := w.add("ana")
@@ -765,7 +766,7 @@ func TestEditSealsAgain(t *testing.T) {
 	}
 }
 
-// put replaces a document, as a release before stored it.
+// put replaces a document, in the form that an earlier release stored.
 func (w *env) put(path string, v any) {
 	w.t.Helper()
 	docs, err := w.store.Get(w.t.Context(), path)

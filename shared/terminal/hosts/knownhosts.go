@@ -66,9 +66,9 @@ const (
 	revoked   = "revoked"
 )
 
-// parseKnownHosts returns the keys of the lines that match the host, by their markers. As in OpenSSH, a line without a
-// port applies to other ports of its host if no line with the port does; a revoked key is revoked in either case. Lines
-// for other hosts are skipped, and so are keys of types that never identify a host.
+// parseKnownHosts returns the keys of the lines that match the host, by the lines' markers. As in OpenSSH, a line
+// without a port applies to other ports of its host unless a line with the port matches; a revoked key is revoked in
+// either case. It skips lines for other hosts, and keys of types that never identify a host.
 func parseKnownHosts(text, address string, port int) (map[string][]terminal.HostKey, error) {
 	if len(text) > maxKnownHosts {
 		return nil, fault.Invalid("knownHosts", "%d bytes; the limit is %d. Lines for other hosts are not needed",
@@ -117,7 +117,7 @@ func described(key ssh.PublicKey) terminal.HostKey {
 		Key: base64.StdEncoding.EncodeToString(key.Marshal())}
 }
 
-// nameOf returns the name under which known_hosts has a host.
+// nameOf returns the name of a host in known_hosts.
 func nameOf(address string, port int) string {
 	if port == defaultPort {
 		return address
@@ -161,7 +161,7 @@ func fits(pattern, name string) bool {
 	return err == nil && matched
 }
 
-// hides reports whether a hashed name, |1|salt|hash, is this name.
+// hides reports whether a hashed name, |1|salt|hash, is the hash of this name.
 func hides(hashed, name string) bool {
 	parts := strings.Split(hashed, "|")
 	if len(parts) != 4 || parts[1] != "1" {

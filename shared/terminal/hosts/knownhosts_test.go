@@ -26,8 +26,8 @@ const (
 
 const web = "web.example.com "
 
-// TestKnownHosts reads files as people have them, for the host web.example.com at port 22 or 2222. The keys, the
-// authorities and the revoked keys are those of the lines that match.
+// TestKnownHosts parses real known_hosts files for the host web.example.com at port 22 or 2222. The keys, the
+// authorities and the revoked keys are those of the matching lines.
 func TestKnownHosts(t *testing.T) {
 	hashed := knownhosts.HashHostname
 	hidden := hashed("web.example.com")

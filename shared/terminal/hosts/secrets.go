@@ -29,7 +29,7 @@ const minRSA = 2048
 var hostKeyTypes = map[string]bool{ssh.KeyAlgoED25519: true, ssh.KeyAlgoECDSA256: true, ssh.KeyAlgoECDSA384: true,
 	ssh.KeyAlgoECDSA521: true, ssh.KeyAlgoRSA: true}
 
-// checkHostKeys checks that the type and fingerprint of each confirmed key fit the key itself.
+// checkHostKeys checks that the type and the fingerprint of each confirmed key match the key itself.
 func checkHostKeys(keys []terminal.HostKey) error {
 	seen := map[string]bool{}
 	for i, k := range keys {

@@ -13,7 +13,7 @@ import (
 // probeTime is the maximum time for a host to report its facts after the login.
 const probeTime = 20 * time.Second
 
-// Check logs in to the host, installs the supervisor, and returns the host's facts. If the host cannot be reached, the
+// Check logs in to the host, installs the keeper, and returns the host's facts. If the host cannot be reached, the
 // error comes after the same time as that of Scan. For the other errors, see the package's codes.
 func (p *Pool) Check(ctx context.Context, h terminal.Host, open func(context.Context) ([]byte, error), via ...Hop) (
 	supervisor.Facts, error) {
@@ -39,8 +39,8 @@ func (p *Pool) Check(ctx context.Context, h terminal.Host, open func(context.Con
 	return k.Facts, nil
 }
 
-// unusable returns the error of a host that accepts the login but does not run commands: its login shell is not a
-// shell, or it forbids commands. The error does not repeat the host's output.
+// unusable returns the error for a host that accepts the login but does not run commands, because its login shell is
+// not a shell or forbids them. The error does not repeat the host's output.
 func unusable(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {

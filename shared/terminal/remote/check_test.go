@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestCheck logs in to a host, and to hosts that have a fault.
+// TestCheck checks a working host, and hosts with one fault each.
 func TestCheck(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	p := newPool(t, remote.Times{})

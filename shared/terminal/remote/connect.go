@@ -58,7 +58,7 @@ func (p *Pool) connect(ctx context.Context, h *terminal.Host, open Secret, via [
 	return nil, unreachable("handshake", err)
 }
 
-// hostKeyNegotiation is the name in errors of x/crypto for the negotiation of the host key's algorithm.
+// hostKeyNegotiation is the name that errors of x/crypto use for the negotiation of the host key's algorithm.
 const hostKeyNegotiation = "host key"
 
 // handshake dials, exchanges keys and logs in, each within its time limit. It starts nothing on the host.
@@ -116,7 +116,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// wire is a connection that records how it broke. Otherwise a login that was cut off would look like a refused one.
+// wire is a connection that records how it failed, so that a login on a broken connection is not reported as refused.
 type wire struct {
 	net.Conn
 	mu  sync.Mutex
@@ -162,8 +162,8 @@ func (p *Pool) dial(ctx context.Context, to route) (net.Conn, error) {
 	return conn, nil
 }
 
-// otherKind returns the error of a host that no longer has a key of a pinned type. It asks the host, without a login,
-// for a key that it has.
+// otherKind returns the error for a host that no longer has a key of a pinned type. It asks the host for one of its
+// keys, without a login, to name it in the error.
 func (p *Pool) otherKind(ctx context.Context, to route, known *identity, offered []string) error {
 	for _, a := range offered {
 		if len(hostKeyAlgorithms(formatOf(a))) == 0 {
@@ -187,7 +187,7 @@ type login struct {
 }
 
 // newLogin returns the login with a host's secret. A password is sent only once: as a password or, if the host does not
-// accept that, as the answer to its only question.
+// accept that method, as the answer to the host's only question.
 func newLogin(kind terminal.AuthKind, secret []byte) (*login, error) {
 	if kind != terminal.AuthPassword {
 		signer, err := parseSigner(secret)

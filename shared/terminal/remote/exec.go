@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// conn is a connection as [Pool.Get] returns it: the verified one, and further ones when it has no free channel.
+// conn is the connection that [Pool.Get] returns: the verified one, and further ones when it has no free channel.
 type conn struct {
 	pool  *Pool
 	group *group
@@ -25,7 +25,7 @@ type conn struct {
 	first *link
 }
 
-// Recall implements [supervisor.Memory]. The value is kept with the connection, which a restart of the host ends.
+// Recall implements [supervisor.Memory]. The value is kept with the SSH connection, which ends if the host restarts.
 func (c *conn) Recall() any {
 	c.first.mu.Lock()
 	defer c.first.mu.Unlock()
@@ -39,9 +39,9 @@ func (c *conn) Remember(v any) {
 	c.first.known = v
 }
 
-// Exec runs a line as [supervisor.Conn] describes. When ctx ends, the channel is closed; the effect of that depends on
-// the host. x.Stdin is read until it ends. Exec does not wait for a Read in progress when it returns. Nothing is
-// written to x.Stdout and x.Stderr after that.
+// Exec runs a line as [supervisor.Conn] describes. When ctx ends, Exec closes the channel; the effect of that on the
+// command depends on the host. Exec reads x.Stdin until it ends, and does not wait for a Read in progress when it
+// returns. Nothing is written to x.Stdout and x.Stderr after that.
 func (c *conn) Exec(ctx context.Context, x supervisor.Exec) (int, error) {
 	for {
 		l, err := c.channel(ctx)
@@ -61,7 +61,7 @@ func (c *conn) Exec(ctx context.Context, x supervisor.Exec) (int, error) {
 	}
 }
 
-// channel reserves a channel: of the first connection if one is free there, otherwise of another connection.
+// channel reserves a channel: of the first connection if it has a free one, otherwise of another connection.
 func (c *conn) channel(ctx context.Context) (*link, error) {
 	p, g := c.pool, c.group
 	for {
@@ -188,7 +188,7 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// notRun returns the error of a host that refused a request that must come before the command. Nothing was run.
+// notRun returns the error for a host that refused a request that must precede the command. Nothing was run.
 func notRun(ctx context.Context, what string, err error) error {
 	if err != nil || ctx.Err() != nil {
 		return unreachable("session", cause(ctx, err))

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// identity is everything that identifies a host. Only the host's user sets it.
+// identity has the values that identify a host. Only the host's user sets them.
 type identity struct {
 	address     string // the name that a certificate must contain
 	keys        []ssh.PublicKey
@@ -103,7 +103,7 @@ func contains(keys []ssh.PublicKey, key ssh.PublicKey) bool {
 	return slices.ContainsFunc(keys, func(k ssh.PublicKey) bool { return bytes.Equal(k.Marshal(), key.Marshal()) })
 }
 
-// changed returns the error of a host whose key is not one that its user confirmed.
+// changed returns the error for a host whose key is not one that its user confirmed.
 func (is *identity) changed(now ssh.PublicKey) error {
 	var confirmed []string
 	for _, k := range is.keys {
@@ -116,7 +116,7 @@ func (is *identity) changed(now ssh.PublicKey) error {
 		" was confirmed.")
 }
 
-// refusedKey returns the error of a host that does not prove what its user confirmed.
+// refusedKey returns the error for a host that does not prove the identity that its user confirmed.
 func refusedKey(why string) error {
 	return fault.New(fault.Policy, CodeKeyChanged, "%s Nothing was sent to it. It may be another machine. If you know "+
 		"why, delete the host and add it again.", why)

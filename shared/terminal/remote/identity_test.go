@@ -36,7 +36,7 @@ func TestCertificates(t *testing.T) {
 		by     ssh.Signer
 		change func(*ssh.Certificate)
 		host   func(*terminal.Host)
-		says   string // "": it is accepted
+		says   string // "": the host is accepted
 	}{
 		"valid":                        {ca, nil, trusts, ""},
 		"forever":                      {ca, forever, trusts, ""},
@@ -97,7 +97,7 @@ func TestCertificateWithWeakSignature(t *testing.T) {
 	}
 }
 
-// TestCertificateMissing connects to a host without a certificate whose authority alone is known.
+// TestCertificateMissing connects to a host without a certificate. Only its authority is known.
 func TestCertificateMissing(t *testing.T) {
 	own, ca := signer(t, "ed25519"), signer(t, "ed25519")
 	h := newServer(t, own).start().host()

@@ -44,7 +44,7 @@ type key struct{ uid, host, version, confirmed string }
 // group holds the connections to one host with one secret of one user. The pool's lock protects its fields.
 type group struct {
 	key     key
-	making  chan struct{} // has an entry while a connection is made; others wait for it
+	making  chan struct{} // has an entry while a connection is being made; others wait for it
 	links   []*link
 	leases  int           // connections that Get returned and that were not released
 	changed chan struct{} // closed when a channel or a connection ends
@@ -52,11 +52,10 @@ type group struct {
 	since   time.Time     // when leases became 0, by the wall clock
 }
 
-// Get returns a connection to the host, through the hosts of via, the first of them first. It is logged in, and the
-// host's key was verified, as those of the hosts on the way. The connection stays open
-// until release is called, unless it breaks. After that, each Exec fails with an error marked as transient, and the
-// next Get makes a new connection. For the errors, see the package's codes; those of an unreachable host are marked as
-// transient.
+// Get returns a connection to the host, through the hosts of via in their order. It is logged in, and the keys of the
+// host and of the hosts on the way were verified. The connection stays open until release is called, unless it breaks.
+// After that, each Exec fails with an error marked as transient, and the next Get makes a new connection. For the
+// errors, see the package's codes; those of an unreachable host are marked as transient.
 func (p *Pool) Get(ctx context.Context, h *terminal.Host, open Secret, via ...Hop) (supervisor.Conn, func(), error) {
 	c, release, err := p.get(ctx, h, open, via)
 	if err != nil {
@@ -157,8 +156,8 @@ func (p *Pool) warm(ctx context.Context, c *conn) (*link, error) {
 	}
 }
 
-// add makes one more connection of the group, unless another caller has made one in the meantime. had is the number of
-// connections that the caller saw.
+// add opens one more connection of the group, unless another caller has opened one in the meantime. had is the number
+// of connections that the caller saw.
 func (p *Pool) add(ctx context.Context, to *conn, had int) (*link, error) {
 	g := to.group
 	select {

@@ -76,7 +76,7 @@ func unreachable(stage string, cause error) error {
 // Unreachable reports whether err says that a host could not be reached, or can no longer be reached.
 func Unreachable(err error) bool { return fault.Is(err, fault.Tool, CodeUnreachable) }
 
-// kind returns the kind of a failure. It does not quote the error, which may contain an address or the host's words.
+// kind returns the kind of a failure. It does not quote the error, which may contain an address or text from the host.
 func kind(err error) string {
 	var errno syscall.Errno
 	var dns *net.DNSError
@@ -97,13 +97,13 @@ func kind(err error) string {
 	return "failed"
 }
 
-// refusedLogin returns the error of a host that did not accept the user's key or password.
+// refusedLogin returns the error for a host that did not accept the user's key or password.
 func refusedLogin() error {
 	return fault.New(fault.Auth, CodeLogin,
 		"The host refused the login. Check the user name and the key or password.")
 }
 
-// broken returns the error of a lost connection. The outcome of the line that was sent is unknown.
+// broken returns the error for a lost connection. The outcome of the line that was sent is unknown.
 func broken(err error) error {
 	return fault.New(fault.Tool, CodeUnreachable, "The connection to the host was lost.").Because(errors.New(kind(err)))
 }

@@ -75,8 +75,8 @@ func get(t *testing.T, p *remote.Pool, h *terminal.Host, secret remote.Secret) s
 	return c
 }
 
-// TestPinnedKeys connects to a host with keys of three types, one of them confirmed. The host's key does not seem
-// changed.
+// TestPinnedKeys connects to a host with keys of three types, one of them confirmed. The host's key must not be
+// reported as changed.
 func TestPinnedKeys(t *testing.T) {
 	keys := []ssh.Signer{signer(t, "ed25519"), signer(t, "ecdsa"), signer(t, "rsa")}
 	s := newServer(t, keys...).start()
@@ -316,8 +316,8 @@ func TestForwardingRefused(t *testing.T) {
 	}
 }
 
-// TestConnectionsNotShared connects as two users to one host with one user name. Each user has a connection of their
-// own, and so has each version of a secret.
+// TestConnectionsNotShared connects as two users to one host with one user name. Each user, and each version of a
+// secret, has a connection of its own.
 func TestConnectionsNotShared(t *testing.T) {
 	key := signer(t, "ed25519")
 	s := newServer(t, key).start()
@@ -337,7 +337,7 @@ func TestConnectionsNotShared(t *testing.T) {
 	}
 }
 
-// TestChannels runs more commands at once than one connection carries and than the host allows for one.
+// TestChannels runs more concurrent commands than one connection carries, and than the host allows for one connection.
 func TestChannels(t *testing.T) {
 	key := signer(t, "ed25519")
 	s := newServer(t, key)

@@ -20,10 +20,10 @@ const maxScanned = 8
 // errScanned ends a handshake once the host has proved its key.
 var errScanned = errors.New("the host has proved its key")
 
-// Scan returns all keys of a host that can identify it. The host proves each of them without a login; the hosts of via
-// are jumped through, and logged in to. Every failure returns the same error (CodeUnreachable) after the same time, so
-// that callers learn nothing about the network. Which ports are allowed is public: any other port is a ValidationError
-// for the field port.
+// Scan returns all keys that can identify a host. The host proves each of them without a login. Scan connects through
+// the hosts of via, and logs in to those. Every failure returns the same error (CodeUnreachable) after the same time,
+// so that callers learn nothing about the network. The list of allowed ports is public, so any other port is a
+// ValidationError for the field port.
 func (p *Pool) Scan(ctx context.Context, host string, port int, via ...Hop) (keys []terminal.HostKey, err error) {
 	if g, ok := p.dialer.(interface{ PortOpen(string, int) bool }); ok && !g.PortOpen(host, port) {
 		return nil, fault.Invalid("port", "connections to this port are not allowed here; the usual port is 22")
@@ -94,7 +94,7 @@ func scanning(algorithms []string, key *ssh.PublicKey) *ssh.ClientConfig {
 		}}
 }
 
-// evenly delays every failure to reach a host to the same time limit, however early it is known.
+// evenly runs do and delays each failure to reach a host to the same time limit, however early it is known.
 func (p *Pool) evenly(ctx context.Context, do func(context.Context) error) error {
 	began := time.Now()
 	within, cancel := context.WithTimeout(ctx, p.times.Answer)

@@ -24,14 +24,14 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/remote"
 )
 
-// server is an SSH server for what OpenSSH's does not do: it accepts passwords, counts, and misbehaves.
+// server is an SSH server for tests that OpenSSH's server cannot do: it accepts passwords, counts, and misbehaves.
 type server struct {
 	t        *testing.T
 	config   ssh.ServerConfig
 	listener net.Listener
-	run      func(ssh.Channel, string) // a command; default: print it and exit with 0
-	opened   func(ssh.Conn)            // after a login
-	accepted func(net.Conn) bool       // whether to continue a connection
+	run      func(ssh.Channel, string) // runs a command; default: print it and exit with 0
+	opened   func(ssh.Conn)            // called after a login
+	accepted func(net.Conn) bool       // reports whether to continue a connection
 
 	mu      sync.Mutex
 	users   []string // the user names that clients sent
@@ -201,7 +201,7 @@ func (s *server) seen() (users, secrets []string) {
 	return slices.Clone(s.users), slices.Clone(s.secrets)
 }
 
-// pin returns keys as a user confirms them.
+// pin returns keys in the form in which a user confirms them.
 func pin(keys ...ssh.PublicKey) (all []terminal.HostKey) {
 	for _, k := range keys {
 		all = append(all, remote.HostKey(k))

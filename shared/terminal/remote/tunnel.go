@@ -89,7 +89,7 @@ func (c *conn) tunnel(ctx context.Context, to route) (*tunnelled, error) {
 	}
 }
 
-// notForwarded returns the error of a jump host that did not connect to a server.
+// notForwarded returns the error for a jump host that did not connect to a server.
 func notForwarded(jump *terminal.Host, err error) error {
 	var refused *ssh.OpenChannelError
 	if errors.As(err, &refused) && refused.Reason == ssh.Prohibited {
@@ -104,7 +104,7 @@ type onTheWay struct{ error }
 
 func (e *onTheWay) Unwrap() error { return e.error }
 
-// failedAt returns the error for a jump host that could not be used. It names the host if its user can do something.
+// failedAt returns the error for a jump host that could not be used. It names the host if its user can fix the cause.
 func failedAt(jump *terminal.Host, err error) error {
 	var before *onTheWay
 	refused := fault.Is(err, fault.Auth, CodeLogin) || fault.Is(err, fault.Policy, CodeKeyChanged)

@@ -20,22 +20,22 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// A sandbox runs lines as a user without rights, in namespaces of their own without a network, and notes every system
+// A sandbox runs lines as an unprivileged user, in namespaces of their own without a network. It records every system
 // call with which a process writes, connects, signals another process, or waits.
 type sandbox struct{ dir string }
 
-// sandboxed are the programs with which the sandbox is made.
+// sandboxed tries out the programs that the sandbox needs.
 var sandboxed = realpart.Strace.Tried(func(t *realpart.Trial) {
 	t.Run(exec.Command("unshare", append(isolated, "-e", "trace=kill", "true")...))
 })
 
-// isolated are the arguments of unshare before those of strace. The lists of packages are hidden, because apt takes
-// seconds to read them as a user without rights. Only a name server could know the machine's own name.
+// isolated has the arguments of unshare that precede those of strace. The package lists are hidden, because apt takes
+// seconds to read them as an unprivileged user. Only a name server could know the machine's own name.
 var isolated = []string{"--mount", "--net", "--ipc", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "--",
 	"sh", "-c", `mount -t tmpfs none /var/lib/apt/lists 2>/dev/null; mount --bind /dev/null /etc/hosts
 	exec strace -u nobody --seccomp-bpf -f -qq -y -s 512 -e signal=none "$@"`, "strace"}
 
-// watched are the system calls that are noted.
+// watched lists the system calls that are recorded.
 const watched = "trace=open,openat,openat2,creat,unlink,unlinkat,rename,renameat,renameat2,mkdir,mkdirat,rmdir,link," +
 	"linkat,symlink,symlinkat,mknod,mknodat,chmod,fchmod,fchmodat,chown,fchown,lchown,fchownat,truncate,ftruncate," +
 	"fallocate,utime,utimes,utimensat,futimesat,setxattr,lsetxattr,fsetxattr,removexattr,lremovexattr,fremovexattr," +
@@ -44,7 +44,8 @@ const watched = "trace=open,openat,openat2,creat,unlink,unlinkat,rename,renameat
 	"kill,tkill,tgkill,rt_sigqueueinfo,rt_tgsigqueueinfo,pidfd_send_signal,nanosleep,clock_nanosleep,pause," +
 	"inotify_add_watch"
 
-// line is what the sandbox's shell runs for a line: two marks, and a third if something has read its input.
+// line is the text that the sandbox's shell runs for a line: two markers, and a third one if something has read its
+// input.
 const line = `true 2>/dev/null </line/%d
 %s
 IFS= read -r -u 9 at 9</proc/self/fdinfo/0
@@ -95,7 +96,7 @@ func (s *sandbox) command(ctx context.Context, name string, args ...string) *exe
 	return cmd
 }
 
-// run runs the lines one after the other, and returns for each line with such a call its first ones.
+// run runs the lines one after the other, and returns the first recorded calls of each line that has any.
 func (s *sandbox) run(t *testing.T, lines []string) map[string][]string {
 	t.Helper()
 	var script strings.Builder
@@ -129,7 +130,7 @@ var (
 	signal = regexp.MustCompile(`^(-?[0-9]+), (?:([0-9]+), )?`)
 )
 
-// callsOf returns the calls that were noted, by line, and the last marker.
+// callsOf returns the recorded calls by line, and the last marker.
 func callsOf(lines []string, calls string) (found map[string][]string, last string) {
 	found = map[string][]string{}
 	for text := range strings.Lines(calls) {
@@ -139,7 +140,7 @@ func callsOf(lines []string, calls string) (found map[string][]string, last stri
 		}
 		m := call.FindStringSubmatch(text)
 		i, err := strconv.Atoi(last)
-		if m == nil || err != nil || strings.HasPrefix(m[2], "syscall_") || // of a process that has just ended
+		if m == nil || err != nil || strings.HasPrefix(m[2], "syscall_") || // a process that has just ended
 			!acts(lines[i], m[1], m[2], m[3]) {
 			continue
 		}
@@ -169,7 +170,7 @@ func acts(line, pid, name, args string) bool {
 	case "kill", "tkill", "tgkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo":
 		m := signal.FindStringSubmatch(args)
 		return m != nil && m[1] != pid && m[2] != pid && !strings.Contains(args, ", 0)") &&
-			!strings.Contains(args, "SIGURG") // Go's
+			!strings.Contains(args, "SIGURG") // the Go runtime sends it
 	case "nanosleep", "clock_nanosleep":
 		return sleeps.MatchString(args) && !counted.MatchString(line)
 	}
@@ -181,22 +182,21 @@ var (
 	opensNothing = regexp.MustCompile(
 		`^(?:AT_FDCWD<[^>]*>, )?"(?:/dev/null"|/dev/tty", O_RD[A-Z]*\|[A-Z_|]*O_NONBLOCK)`)
 
-	// elsewhere matches calls that do nothing on a host. The home directory does not exist, git has a copy of the
-	// repository's index, ip tries with a link without index and name how the kernel answers, and pip tries whether
-	// there is IPv6.
+	// elsewhere matches calls that would do nothing on a host. The home directory does not exist, git has a copy of the
+	// repository's index, ip sends a link without index and name to test the kernel, and pip tests for IPv6.
 	elsewhere = regexp.MustCompile(`"/nonexistent/|/work/\.git/index(?:\.lock)?"|` +
 		`nlmsg_len=32, nlmsg_type=RTM_NEWLINK.*ifi_index=0, |AF_INET6, sin6_port=htons\(0\).*"::1"`)
 
-	// asksForWidth matches programs that open the terminal to ask how wide it is.
+	// asksForWidth matches programs that open the terminal to find its width.
 	asksForWidth = regexp.MustCompile(`\b(?:apropos|whatis|man) `)
 
-	// wantsTerminal matches programs that read their input only if that is no terminal, as it is on a host.
+	// wantsTerminal matches programs that read their input only if it is not a terminal; on a host it is one.
 	wantsTerminal = regexp.MustCompile(`^git shortlog\b`)
 
-	// counted matches programs that wait between as many measurements as the line says.
+	// counted matches programs that wait between measurements, whose number is in the line.
 	counted = regexp.MustCompile(`\bvmstat [0-9]+ [0-9]+`)
 
-	// asksForNames matches the sockets at which the C library asks for users and groups before it reads the files.
+	// asksForNames matches the sockets at which the C library looks up users and groups before it reads the files.
 	asksForNames = regexp.MustCompile(`"/(?:var/)?run/(?:nscd/socket|systemd/userdb/[^"]*)"`)
 
 	sendsTo          = regexp.MustCompile(`\bsa_family=AF_(?:INET|PACKET)`)
@@ -204,14 +204,14 @@ var (
 	sleeps           = regexp.MustCompile(`tv_sec=[1-9]`)
 )
 
-// daemons are the programs that ask a daemon of the machine, with a part of its socket's path.
+// daemons maps the programs that talk to a daemon of the machine to a part of the daemon's socket path.
 var daemons = map[string]string{"docker": "docker", "systemctl": "systemd|dbus", "loginctl": "systemd|dbus",
 	"hostnamectl": "systemd|dbus", "timedatectl": "systemd|dbus", "localectl": "systemd|dbus", "busctl": "dbus",
 	"networkctl": "systemd|dbus", "resolvectl": "systemd|dbus", "systemd-analyze": "systemd|dbus", "nmcli": "dbus",
 	"journalctl": "systemd", "systemd-cgls": "systemd|dbus", "snap": "snapd", "firewall-cmd": "dbus", "who": "systemd",
 	"w": "systemd", "uptime": "systemd", "ps": "systemd"}
 
-// asksDaemon reports whether the socket is that of a daemon that a program of the line is meant to ask.
+// asksDaemon reports whether the socket belongs to a daemon that a program of the line is expected to talk to.
 func asksDaemon(line, args string) bool {
 	for name := range strings.FieldsSeq(line) {
 		if part := daemons[name]; part != "" && regexp.MustCompile(`"@?/[^"]*(?:`+part+`)`).MatchString(args) {
@@ -258,7 +258,7 @@ func TestCanary(t *testing.T) {
 	}
 }
 
-// TestCanaryNotices runs lines that write, connect, signal another process, or wait. Each is noticed.
+// TestCanaryNotices runs lines that write, connect, signal another process, or wait. The sandbox must record each.
 func TestCanaryNotices(t *testing.T) {
 	t.Parallel()
 	realpart.Unraced(t)

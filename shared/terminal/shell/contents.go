@@ -9,9 +9,9 @@ import (
 )
 
 // Contents returns the files whose whole content passes through a command: the files that cat prints, and the files
-// that the command overwrites with its own text. Paths have the command's spelling, relative to the folders that it
-// changes into; moved reports that it changes the folder. Paths that only a shell could determine are left out. A
-// command that Judge refuses has none.
+// that the command overwrites with its own text. Paths are spelled as in the command, relative to its current folder;
+// moved reports that the command changes that folder. Paths that only a shell could determine are left out. A command
+// that Judge refuses has none.
 func Contents(command string, g Grammar) (prints, writes []string, moved bool) {
 	file, wrong := parse(command, g)
 	if wrong != "" {
@@ -24,8 +24,8 @@ func Contents(command string, g Grammar) (prints, writes []string, moved bool) {
 	return c.prints, c.writes, c.dir != ""
 }
 
-// Excerpts returns the files from which a command prints chosen lines: with head, tail or sed -n, or with cat into one
-// of them. Paths are as in [Contents].
+// Excerpts returns the files from which a command prints some lines: with head, tail or sed -n, or with cat piped into
+// one of them. Paths are as in [Contents].
 func Excerpts(command string, g Grammar) []string {
 	file, wrong := parse(command, g)
 	if wrong != "" {
@@ -40,12 +40,12 @@ func Excerpts(command string, g Grammar) []string {
 
 // contents looks for files in the statements of a command.
 type contents struct {
-	dir              string // that the command has changed into
+	dir              string // the directory that the command has changed into
 	prints, writes   []string
 	excerpts, chosen []string // chosen: the files that cat passes to the next command of a pipeline
 }
 
-// statement examines a statement. fed reports that its input is a text in the command.
+// statement examines a statement. fed reports that its input is a text within the command.
 func (c *contents) statement(s *syntax.Stmt, fed bool) {
 	for _, r := range s.Redirs {
 		fed = fed || r.Hdoc != nil || r.Op == syntax.WordHdoc
@@ -100,7 +100,8 @@ func (c *contents) call(argv []string, s *syntax.Stmt, fed bool) {
 	}
 }
 
-// chooses reports whether a program prints some lines of files. An option's value counts as a file that does not exist.
+// chooses reports whether a program prints some lines of files. The value of an option counts as a file that does not
+// exist.
 func chooses(name string, argv []string) bool {
 	return name == "head" || name == "tail" || name == "sed" && slices.Contains(argv, "-n")
 }
@@ -119,7 +120,7 @@ func (c *contents) at(p string) string {
 	return path.Join(c.dir, p)
 }
 
-// ownText reports whether the statement prints a text that is in the command.
+// ownText reports whether the statement prints a text that the command contains.
 func ownText(s *syntax.Stmt) bool {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	if !ok {
@@ -150,7 +151,7 @@ func output(s *syntax.Stmt) (file string, redirected bool) {
 }
 
 // spelled returns the words of a simple command, or nil if only the shell could determine one of them. The words of
-// echo and printf are their text, so these may be undetermined.
+// echo and printf are only text, so these may be undetermined.
 func spelled(call *syntax.CallExpr) (argv []string) {
 	for i, w := range call.Args {
 		word, unclear := literal(w)

@@ -42,7 +42,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestExcerpts has commands that print some lines of a file.
+// TestExcerpts tests commands that print some lines of a file.
 func TestExcerpts(t *testing.T) {
 	for command, want := range map[string][]string{
 		"head -50 a": {"a"}, "tail -n +10 -- src/a": {"+10", "src/a"}, "sed -n '1,20p' a": {"a"},

@@ -1,6 +1,6 @@
 package shell
 
-// Lookers calls f with the name of each program that may run unasked.
+// Lookers calls f with the name of each program that may run without approval.
 func Lookers(f func(name string)) {
 	for name := range lookers {
 		f(name)

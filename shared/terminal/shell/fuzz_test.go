@@ -18,7 +18,7 @@ import (
 )
 
 // wordsIn returns the words that a real shell reads in a text: the arguments of a function that prints them. The shell
-// finds no program to run; bash is also restricted to names without a slash, and to no redirections.
+// finds no program to run. bash is also restricted: it accepts no names with a slash and no redirections.
 func wordsIn(t testing.TB, command []string, text string) (words []string, ok bool) {
 	t.Helper()
 	name, err := exec.LookPath(command[0])
@@ -43,7 +43,7 @@ func wordsIn(t testing.TB, command []string, text string) (words []string, ok bo
 
 var realShells = [][]string{{"sh"}, {"bash", "-r"}, {"zsh", "-f"}, {"busybox", "sh"}}
 
-// Every shell reads a quoted text as the original text.
+// FuzzQuote checks that every shell reads a quoted text as the original text.
 func FuzzQuote(f *testing.F) {
 	for _, s := range []string{"", "a", "a b", "it's", "'", "''", `\`, `a\'b`, "$HOME", "`id`", "$(id)", "a\nb", "-n",
 		"--x=~", "a=b",
@@ -58,7 +58,7 @@ func FuzzQuote(f *testing.F) {
 		if strings.Contains(text, "\x00") {
 			return
 		}
-		for _, real := range realShells[:3] { // busybox reads some bytes as marks of its own
+		for _, real := range realShells[:3] { // busybox gives some bytes a special meaning
 			if words, ok := wordsIn(t, real, text); ok && !slices.Equal(words, argv) {
 				t.Errorf("%s reads %q in %q, want %q", real, words, text, argv)
 			}
@@ -66,8 +66,8 @@ func FuzzQuote(f *testing.F) {
 	})
 }
 
-// Nothing panics or is slow. Every shell reads a read_only command as Judge does, and its canonical form gets the same
-// judgment.
+// FuzzJudge checks that nothing panics or is slow, that every shell reads a read_only command as Judge does, and that
+// the canonical form gets the same judgment.
 func FuzzJudge(f *testing.F) {
 	for _, c := range hostile(f) {
 		f.Add(c.command(f))
@@ -104,8 +104,8 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// stubs returns a function that has real shells run a line in which each program is a stub that notes how it was
-// called, and checks that no other program was called, and that nothing else happened.
+// stubs returns a function that runs a line in real shells. Each program is a stub that records its call. The function
+// checks that no other program was called, and that nothing else happened.
 func stubs(f *testing.F) func(t *testing.T, j shell.Judgment) {
 	dir, home := f.TempDir(), f.TempDir()
 	canary, calls := filepath.Join(home, "canary"), filepath.Join(dir, "calls")
@@ -126,7 +126,7 @@ func stubs(f *testing.F) func(t *testing.T, j shell.Judgment) {
 				t.Fatal(err)
 			}
 		}
-		line := j.Line("~", nil) // in quotes, so that it stands for itself
+		line := j.Line("~", nil) // quoted, so that ~ is not expanded
 		for _, name := range []string{"bash", "sh"} {
 			real, err := exec.LookPath(name)
 			if err != nil {
@@ -137,9 +137,9 @@ func stubs(f *testing.F) func(t *testing.T, j shell.Judgment) {
 			cmd := exec.CommandContext(t.Context(), real, "-f", "-c", line)
 			cmd.Dir, cmd.Env = home, []string{"PATH=" + dir, "LC_ALL=C"}
 			out, _ := cmd.CombinedOutput()  // a file that the line reads may be missing
-			called, _ := os.ReadFile(calls) // which a builtin leaves out
+			called, _ := os.ReadFile(calls) // missing if a builtin ran instead
 			for call := range strings.Lines(string(called)) {
-				call = strings.ReplaceAll(strings.TrimSuffix(call, "\n"), "\x00./", "\x00") // before a pattern
+				call = strings.ReplaceAll(strings.TrimSuffix(call, "\n"), "\x00./", "\x00") // added before a pattern
 				if !slices.Contains(expected, call) {
 					t.Errorf("%s calls %q for %q, and prints %q", name, call, line, out)
 				}
@@ -153,10 +153,11 @@ func stubs(f *testing.F) func(t *testing.T, j shell.Judgment) {
 	}
 }
 
-// leading is what shells skip before a command's first word; behind another word they would end that command with it.
+// leading matches the text that shells skip before a command's first word. After another word it would end that
+// command.
 var leading = regexp.MustCompile(`^(?:[ \t\n]|\\\n)+`)
 
-// Real shells read a planned list as Parse does, though none of them runs it.
+// FuzzList checks that real shells read a planned list as Parse does. No shell runs it.
 func FuzzList(f *testing.F) {
 	for _, c := range hostile(f) {
 		f.Add(c.command(f))

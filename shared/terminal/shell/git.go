@@ -12,10 +12,10 @@ import (
 // is therefore opaque, and may run without approval only if the host has checked that configuration.
 type Repository struct {
 	Dir  string // where git looks for the repository: the value of -C, or "."
-	Tree bool   // git compares the files of the working tree, too
+	Tree bool   // git also compares the files of the working tree
 
-	// Prints is set if git prints what the repository's files hold. Such a command may run without approval only if the
-	// repository lies in the folders that may be read.
+	// Prints is set if git prints content of the repository's files. Such a command may run without approval only if
+	// the repository is in a folder that may be read.
 	Prints bool
 }
 
@@ -98,14 +98,14 @@ const (
 		"find-renames find-renames= no-ext-diff no-textconv "
 )
 
-// historyValues are options of git log and its like whose value may be the next word.
+// historyValues are the options of git log and similar commands whose value may be the next word.
 const historyValues = "grep author committer since until after before max-count skip date diff-filter unified"
 
 // referenceFlags are options with which git lists references.
 const referenceFlags = "list merged merged= no-merged no-merged= contains contains= no-contains no-contains= " +
 	"points-at= sort= format= color color= no-color ignore-case "
 
-// referenceValues are those of them whose value may be the next word.
+// referenceValues are the options of referenceFlags whose value may be the next word.
 const referenceValues = "merged no-merged contains no-contains points-at sort format"
 
 const reflogFlags = "date= no-abbrev-commit all max-count= skip= since= until= grep= author= oneline format= pretty="
@@ -128,7 +128,7 @@ func printsFiles(verb string, args []string) bool {
 	return verb == "log" && slices.ContainsFunc(args, isPatchFlag)
 }
 
-// isPatchFlag reports whether an argument makes git print lines of files, or tell whether files have such a line.
+// isPatchFlag reports whether an argument makes git print lines of files, or reveal whether files contain a line.
 func isPatchFlag(a string) bool {
 	if !strings.HasPrefix(a, "--") {
 		return len(a) > 1 && a[0] == '-' && strings.ContainsAny(a, "puUSG")
@@ -174,7 +174,7 @@ func looksAtRepository(argv []string) *Repository {
 		return nil
 	}
 	if l.pattern {
-		operands = operands[1:] // the text that is looked for
+		operands = operands[1:] // the pattern to search for
 	}
 	if slices.ContainsFunc(operands, func(at int) bool { return !l.operand(args[at]) }) {
 		return nil
@@ -183,19 +183,19 @@ func looksAtRepository(argv []string) *Repository {
 	return r
 }
 
-// may reports whether there may be n operands.
+// may reports whether n operands are permitted.
 func (l looker) may(n int) bool { return n >= l.least && (l.most < 0 || n <= l.most) }
 
-// creates reports whether git may create a branch or a tag. Only with --list does it list those that match the
-// operands; git branch -l creates a branch in earlier versions.
+// creates reports whether git may create a branch or a tag. With operands, git only lists if --list is given. git tag
+// -l lists too, but git branch -l creates a branch in earlier versions.
 func creates(verb string, args []string, operands int) bool {
 	return operands > 0 && (verb == "branch" || verb == "tag") && !slices.Contains(args, "--list") &&
 		!(verb == "tag" && slices.Contains(args, "-l"))
 }
 
-// repositoryOf returns the parts that a line reads if its git commands read one repository, and no other program prints
-// a file. It also returns the paths at which the other programs look, as in [ -d .git ] && git status. For every other
-// line it returns nil.
+// repositoryOf returns the parts of a repository that a line reads, if all its git commands read the same repository
+// and no other program prints a file. It also returns the paths that the other programs examine, as in [ -d .git ] &&
+// git status. For every other line it returns nil.
 func repositoryOf(pieces []piece) (r *Repository, looks []string) {
 	for i := range pieces {
 		p := &pieces[i]

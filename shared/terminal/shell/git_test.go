@@ -7,7 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// TestRepository has git commands that only look at a repository, with what they look at.
+// TestRepository tests git commands that only examine a repository, with the parts that they examine.
 func TestRepository(t *testing.T) {
 	for command, want := range map[string]shell.Repository{
 		"git status": {Dir: ".", Tree: true}, "git status -sb": {Dir: ".", Tree: true},
@@ -47,7 +47,7 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// TestBesideARepository checks that the paths of a line's other programs are known, since its host has to check them.
+// TestBesideARepository checks that the paths of a line's other programs are known, because the host has to check them.
 func TestBesideARepository(t *testing.T) {
 	for command, want := range map[string]string{"git status": "", "[ -d .git ] && git status": ".git",
 		"test -e ~/x; ls a 'b c' && git log": "~/x a b c"} {
@@ -58,7 +58,7 @@ func TestBesideARepository(t *testing.T) {
 	}
 }
 
-// TestGitOutsideRepository has git commands that print files, change something, run a program, or may do so.
+// TestGitOutsideRepository tests git commands that print files, change something, run a program, or may do so.
 func TestGitOutsideRepository(t *testing.T) {
 	for command := range strings.Lines(`git
 git -c core.fsmonitor=x status

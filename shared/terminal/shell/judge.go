@@ -17,10 +17,10 @@ type Class string
 
 // The classes. Every command that is not read_only needs an approval.
 const (
-	ReadOnly    Class = "read_only"   // it looks, and can do nothing else; the class read of a tool
-	Change      Class = "change"      // what it says
-	Opaque      Class = "opaque"      // more than it says: it has others decide what runs
-	Destructive Class = "destructive" // it deletes, overwrites or ends what cannot be brought back
+	ReadOnly    Class = "read_only"   // it only reads; the class read of a tool
+	Change      Class = "change"      // it changes what its words say
+	Opaque      Class = "opaque"      // it may do more than its words say, because it lets others decide what runs
+	Destructive Class = "destructive" // it deletes, overwrites or ends something that cannot be restored
 )
 
 var weight = map[Class]int{ReadOnly: 0, Change: 1, Opaque: 2, Destructive: 3}
@@ -34,12 +34,13 @@ type Warning struct {
 	End   int    `json:"end"`
 }
 
-// maxWarnings is the maximum number of warnings. Only the first warning of a kind at a place is kept.
+// maxWarnings is the maximum number of warnings. Of several warnings of one kind at the same place, only the first is
+// kept.
 const maxWarnings = 32
 
 // A Judgment holds the facts about a command that are known without running it.
 type Judgment struct {
-	Class Class // the gravest of the warnings'; Change where there is none, or ReadOnly
+	Class Class // the gravest class of the warnings; without a warning, Change or ReadOnly
 
 	// Command is the text that is shown, hashed and executed: for a read_only command its words in canonical quotes
 	// ([Quote]), for any other command the original text.
@@ -47,24 +48,24 @@ type Judgment struct {
 
 	pieces []piece // of a read_only command, and of one with a Repository
 
-	// Repository is the repository that a reading git command looks at; nil for all other commands. Its class is
-	// opaque.
+	// Repository is the repository that a reading git command examines; nil for all other commands. The class of such a
+	// command is opaque.
 	Repository *Repository
 
-	// Reads are the files and folders whose content a read_only command prints. Such a command reads more than names:
-	// it may run unasked only if all of them, when links are followed, lie where its user allows it.
+	// Reads are the files and folders whose content a read_only command prints. A command with Reads may run without
+	// approval only if all of them, after links are followed, are in folders that its user has allowed.
 	Reads []string
 
-	// Looks are the paths that a read_only command looks at, those of Reads among them; and those at which the other
-	// programs look beside a Repository.
+	// Looks are the paths that a read_only command examines, including Reads. For a command with a Repository, they are
+	// the paths that its other programs examine.
 	Looks   []string
-	Walks   bool     // it looks at what lies below them, too; it may need a program of GNU's to read there
-	Files   bool     // of a folder it would read what lies there, so that all of Reads must be files
-	Private bool     // it may follow a link that takes a file's place below a folder, so no other user may write there
-	Needs   []string // folders that must be among those which may be read, though none of its words names them
+	Walks   bool     // it also examines everything below them; the host may need a GNU program for that
+	Files   bool     // all of Reads must be files: given a folder, the command would read the files in it
+	Private bool     // must be among the folders that may be read, although no word names them
+	Needs   []string // folders that must be among those that may be read, although no word of the command names them
 
-	// Names are the programs and builtins that the command names, without their folders: also those after sudo, env and
-	// the like, and in the text of sh -c. An opaque command may run programs that are not among them.
+	// Names are the programs and builtins that the command names, without their folders. They include those after sudo,
+	// env and similar programs, and those in the text of sh -c. An opaque command may run other programs too.
 	Names []string
 
 	Warnings []Warning
@@ -90,8 +91,8 @@ func (j *Judgment) AtHome() bool {
 	})
 }
 
-// Line returns a read_only command in the form in which it runs: in the home directory home, and with the given names,
-// if any, for the files and folders of Reads.
+// Line returns a read_only command in the form in which it runs, with home as the home directory. names, if any,
+// replace the files and folders of Reads.
 func (j *Judgment) Line(home string, names []string) string {
 	var b strings.Builder
 	for i := range j.pieces {
@@ -102,9 +103,9 @@ func (j *Judgment) Line(home string, names []string) string {
 	return b.String()
 }
 
-// Judge judges a command that a shell with the grammar will run. It returns an error for the field "command" if a
-// person could not read the command as the shell does: it is blank, over 8 KiB, has control or invisible characters,
-// Unicode spaces or full-width characters, or cannot be parsed.
+// Judge judges a command that a shell with the grammar will run. It returns a ValidationError for the field "command"
+// if a person could not read the command as the shell does: it is blank, over 8 KiB, has control or invisible
+// characters, Unicode spaces or full-width characters, or cannot be parsed.
 func Judge(command string, g Grammar) (Judgment, error) {
 	file, wrong := parse(command, g)
 	if wrong != "" {
@@ -129,8 +130,8 @@ func Judge(command string, g Grammar) (Judgment, error) {
 	return j, nil
 }
 
-// goesOn changes the warnings about what a command leaves running, if another warning says why it may not be found: it
-// belongs to another user, or has no environment of the command.
+// goesOn changes the warnings about processes that a command leaves running. If another warning says that these belong
+// to another user, or lack the command's environment, the host may not find and end them.
 func goesOn(all []Warning) {
 	hides := func(w Warning) bool { return w.Code == "privilege" || w.Code == "clears" }
 	if !slices.ContainsFunc(all, hides) {
@@ -144,19 +145,20 @@ func goesOn(all []Warning) {
 	}
 }
 
-// look searches for facts that a person should know.
+// look collects the warnings for a command.
 type look struct {
 	grammar  Grammar
 	warnings []Warning
-	lightest int // the last of the warnings that weigh least
+	lightest int // index of the last warning with the lowest weight
 	names    []string
 	seen     map[any]bool    // names, inner texts and pipelines that were looked at
 	counts   map[string]span // variables of loops that hold numbers, with the loops
 	within   *span           // the position of the examined text within the command, if it is not the whole command
-	depth    int             // of texts in texts
+	depth    int             // nesting depth of the examined text
 }
 
-// deepest is the maximum depth at which nested texts are examined. The outer text has a warning in any case.
+// deepest is the maximum depth at which nested texts are examined. The text around a deeper one has a warning in any
+// case.
 const deepest = 3
 
 func (l *look) warn(at span, class Class, code, format string, args ...any) {
@@ -191,7 +193,7 @@ func (l *look) name(name string) {
 	}
 }
 
-// first reports whether this is the first call for the thing.
+// first reports whether this is the first call with the value.
 func (l *look) first(thing any) bool {
 	if l.seen[thing] {
 		return false
@@ -288,7 +290,7 @@ func (l *look) node(n syntax.Node) {
 	}
 }
 
-// pipeline warns if a download is executed.
+// pipeline warns about a download that is executed.
 func (l *look) pipeline(b *syntax.BinaryCmd) {
 	if b.Op != syntax.Pipe && b.Op != syntax.PipeAll || !l.first(b) {
 		return

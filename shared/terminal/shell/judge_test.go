@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/figures"
 )
 
-// hostile returns the commands of the cases of testdata, and of the file that HOSTILE_CASES names, by their ids.
+// hostile returns the commands of the cases in testdata and in the file that HOSTILE_CASES names, by their IDs.
 func hostile(t testing.TB) map[string]hostileCase {
 	t.Helper()
 	cases := map[string]hostileCase{}
@@ -74,7 +74,7 @@ func TestHostileCommands(t *testing.T) {
 		for _, g := range []shell.Grammar{shell.Bash, shell.POSIX} {
 			j, err := shell.Judge(command, g)
 			if g == shell.POSIX && fault.Is(err, fault.Validation, "invalid") {
-				continue // what that shell cannot parse
+				continue // that shell cannot parse it
 			}
 			switch {
 			case c.Expect.Class == "ValidationError":
@@ -154,7 +154,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestReadOnlyRefusesChanges has commands that write, connect, wait, run others, or show more than a look may.
+// TestReadOnlyRefusesChanges tests commands that write, connect, wait, run other programs, or show more than a reader
+// may see.
 func TestReadOnlyRefusesChanges(t *testing.T) {
 	text, err := os.ReadFile("testdata/changes.txt")
 	if err != nil {
@@ -210,12 +211,12 @@ func TestReadOnlyRefused(t *testing.T) {
 		"sudo ls", "env ls", "command ls", "builtin pwd", "time ls", "exec ls", "nice ls", "tee",
 		"readlink", "stat", "test -v a", ":", "df --sync", "id -a b/c", "ls ''", "ls -", "ls --color",
 		"date -uRs",
-		// GNU's old syntax has the count in front of the letter, and BSD's flags end where the operands begin: what
-		// looks like a value may be a file.
+		// In GNU's old syntax the count precedes the letter, and BSD's flags end where the operands begin. A word that
+		// looks like a value may therefore be a file.
 		"head -9c /etc/shadow f", "tail -9c /etc/shadow f", "head -9n /etc/shadow f", "head -n /etc/shadow f",
 		"head f -c /etc/shadow", "head -q9 f", "grep x f -A /etc/shadow", "grep -C 2 /etc/shadow f",
 		"stat f -c /etc/shadow",
-		// Words that ps cannot interpret it reads again as BSD's letters, where e means the environment.
+		// ps parses words that it cannot interpret again as BSD letters, where e means the environment.
 		"ps -ex",
 		"ps -auxe",
 		"ps -auxeww",
@@ -234,7 +235,7 @@ func TestReadOnlyRefused(t *testing.T) {
 	}
 }
 
-// The content of files is printed only where its user allows it.
+// TestReads checks that content of files is printed only where the user allows it.
 func TestReads(t *testing.T) {
 	for command, want := range map[string][]string{
 		"cat /etc/shadow ./x": {"/etc/shadow", "./x"}, "head -n 3 f": {"f"}, "head -n3 f": {"f"},
@@ -252,7 +253,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestWalks names the commands that print what lies below the folders that they name.
+// TestWalks tests the commands that print everything below the folders that they name.
 func TestWalks(t *testing.T) {
 	for command, want := range map[string]bool{
 		"grep -r x /a": true, "grep -rn -A 2 key . /a": true, "grep -nr x /a": true, "grep x /a": false,
@@ -373,7 +374,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The gravest warnings are kept.
+// TestWarningsBounded checks that the gravest warnings are kept.
 func TestWarningsBounded(t *testing.T) {
 	j, err := shell.Judge(strings.Repeat("echo $x;", 500)+"a & rm x;"+strings.Repeat("b $x &", 100), shell.Bash)
 	if err != nil || len(j.Warnings) != 32 || j.Class != shell.Destructive || !j.Has(shell.Opaque) {
@@ -408,7 +409,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-// worst are texts of 8 KiB that are slow to read.
+// worst returns texts of 8 KiB that are slow to judge.
 func worst() map[string]string {
 	fill := func(unit string) string { return strings.Repeat(unit, shell.MaxLength/len(unit)) }
 	all := map[string]string{
@@ -448,7 +449,7 @@ func TestJudgeCost(t *testing.T) {
 	for name, command := range worst() {
 		for _, g := range []shell.Grammar{shell.Bash, shell.POSIX} {
 			n := figures.Allocated(func() { _, _ = shell.Judge(command, g) })
-			if n > 4<<20 { // three times what the dearest takes
+			if n > 4<<20 { // three times the cost of the most expensive text
 				t.Errorf("%q takes %d KiB", name, n>>10)
 			}
 		}
@@ -477,7 +478,8 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// TestBackgroundSentences tells the user what becomes of a job: it is ended with its command if it can be found then.
+// TestBackgroundSentences checks the warnings about background jobs: a job is ended with its command, if the host can
+// still find it.
 func TestBackgroundSentences(t *testing.T) {
 	for command, want := range map[string]string{
 		"sleep 9 &": "is ended when the command ends", "setsid sleep 9": "is ended when the command ends",

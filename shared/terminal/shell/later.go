@@ -7,8 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// runsLater matches the files whose content runs later: at a login, on a schedule, when a service starts, a repository
-// changes or a program crashes.
+// runsLater matches the files whose content runs later: at a login, on a schedule, when a service starts, when a
+// repository changes, or when a program crashes.
 var runsLater = lazyregexp.New(`(?:^|/)\.(?:bashrc|bash_profile|bash_login|bash_logout|bash_aliases|profile|zshrc|` +
 	`zshenv|zprofile|zlogin|zlogout|kshrc|cshrc|tcshrc|login|logout|xprofile|xinitrc|xsession|xsessionrc|` +
 	`pam_environment|forward|gitconfig)$|(?:^|/)\.ssh/(?:authorized_keys2?|rc|config|environment)$|` +
@@ -19,8 +19,7 @@ var runsLater = lazyregexp.New(`(?:^|/)\.(?:bashrc|bash_profile|bash_login|bash_
 	`^/proc/sys/(?:kernel/(?:core_pattern|modprobe|hotplug|poweroff_cmd)$|fs/binfmt_misc/)|` +
 	`^/sys/kernel/uevent_helper$`)
 
-// written returns the index of an operand that names a file which the program writes and whose content runs later, or 0
-// if there is none.
+// written returns the index of an operand that names a file to write whose content runs later, or 0 if there is none.
 func written(name string, args []string) int {
 	later := func(i int, file string) bool {
 		return i > 0 && i < len(args) && runsLater.MatchString(path.Clean(file))

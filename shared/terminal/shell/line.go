@@ -12,15 +12,15 @@ import (
 
 // A piece is one program of a read-only command line, with the operator before it.
 type piece struct {
-	joint string // such as " | "; empty for the first
+	joint string // such as " | "; empty for the first piece
 	argv  []string
 	globs map[int]bool // the words that the shell expands to names of files
 	after string       // redirections of its output, with a space before each
-	input string       // the file that it reads as its input, or nothing
+	input string       // the file that is its input, or empty
 	fed   bool         // its input is a pipe or a file, so that it waits for no keys
 	test  bool         // it is test in its form with brackets
 
-	reads []int // the places in argv of the files whose content it prints
+	reads []int // indexes in argv of the files whose content it prints
 }
 
 // joints are the permitted operators between two programs of a line.
@@ -79,7 +79,7 @@ func statement(s *syntax.Stmt, joint string, fed bool) []piece {
 	return nil
 }
 
-// spell records the words of a program, and reports whether all of them are known.
+// spell records the words of a program, and reports whether it knows all of them.
 func (p *piece) spell(args []*syntax.Word) bool {
 	bracket := args[0].Lit() == "[" && len(args) > 1 && args[len(args)-1].Lit() == "]"
 	if bracket {
@@ -104,7 +104,7 @@ func (p *piece) spell(args []*syntax.Word) bool {
 	return len(p.globs) == 0 || !p.globs[0]
 }
 
-// wordOf returns a word of a program, whether it is a pattern for the names of files, and whether it is known.
+// wordOf returns a word of a program, whether it is a pattern for file names, and whether it is known.
 func wordOf(w *syntax.Word, first bool) (word string, glob, known bool) {
 	word, unclear := literal(w)
 	if unclear == nil {
@@ -112,7 +112,7 @@ func wordOf(w *syntax.Word, first bool) (word string, glob, known bool) {
 		return word, false, printable(word) && !strings.HasPrefix(word, "~")
 	}
 	if !first && isOption(w.Lit()) {
-		return w.Lit(), false, true // no file has the name of an option, which the shell would need to expand it
+		return w.Lit(), false, true // no file name matches an option, so the shell leaves it unchanged
 	}
 	if word = atHome(w); word != "" {
 		return word, false, true
@@ -171,7 +171,7 @@ func atHome(w *syntax.Word) string {
 	return "~" + lit
 }
 
-// plainParameter reports whether a parameter in braces is only its value.
+// plainParameter reports whether a parameter in braces stands for its value only.
 func plainParameter(p *syntax.ParamExp) bool {
 	return !p.Excl && !p.Length && !p.Width && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil &&
 		p.Names == 0 && p.NestedParam == nil && p.Flags == nil && len(p.Modifiers) == 0
@@ -180,8 +180,8 @@ func plainParameter(p *syntax.ParamExp) bool {
 // isOption reports whether a word is !, !=, {}, or an option whose value may have * and ?.
 var isOption = lazyregexp.New(`^(?:!=?|\{\}|--[a-z-]+=[A-Za-z0-9_.,*?/-]+)$`).MatchString
 
-// pattern returns a word in whose last part the shell expands *, ? or [ and that does not begin with a dash. It returns
-// "" for every other word.
+// pattern returns a word if the shell expands *, ? or [ in its last part only, and it does not begin with a dash. It
+// returns "" for every other word.
 func pattern(w *syntax.Word) string {
 	lit, ok := w.Parts[0].(*syntax.Lit)
 	if !ok || len(w.Parts) != 1 {
@@ -199,8 +199,8 @@ func pattern(w *syntax.Word) string {
 	return strings.TrimLeft(lit.Value, "-")
 }
 
-// redirect records the redirections of a program, and reports whether they only drop its output, merge its streams, or
-// read a file.
+// redirect records the redirections of a program, and reports whether they only drop output, merge streams, or read a
+// file.
 func (p *piece) redirect(all []*syntax.Redirect) bool {
 	for _, r := range all {
 		if r.Word == nil || r.Hdoc != nil {

@@ -16,7 +16,7 @@ type List []Pipeline
 // A Pipeline is one simple command, or several. Each one reads the output of the command before it.
 type Pipeline struct {
 	When     Condition
-	Not      bool       // its exit code is turned round: 0 becomes 1, any other 0
+	Not      bool       // inverts the exit code: 0 becomes 1, any other 0
 	Commands [][]string // each a program and its arguments
 }
 
@@ -32,8 +32,8 @@ const (
 
 // DeniedError is the reason why a command is not a [List], or is not allowed.
 type DeniedError struct {
-	Reason     string // what in the command was not allowed; begins in lower case, without a full stop
-	Start, End int    // its place in the command, in bytes; both 0: all of it
+	Reason     string // the part of the command that was not allowed; begins in lower case, without a full stop
+	Start, End int    // its place in the command, in bytes; both 0: the whole command
 }
 
 func (e *DeniedError) Error() string { return e.Reason }
@@ -42,10 +42,10 @@ func denied(at span, format string, args ...any) error {
 	return &DeniedError{fmt.Sprintf(format, args...), at.Start, at.End}
 }
 
-// Allowed are the beginnings of the commands that may run, each as its words: "git log" is the beginning of git log -5,
+// Allowed lists the beginnings of commands that may run, each as its words: "git log" is the beginning of git log -5,
 // and not of git logger. Only options and operands that are known to be harmless may follow an entry, so "git log" does
-// not allow git log --output=FILE, and "find" does not allow find -fprint FILE. Nothing may follow the entry of an
-// unknown program, or one that names an operand of a program that changes something, such as "cp a b". Any words may
+// not allow git log --output=FILE, and "find" does not allow find -fprint FILE. Nothing may follow an entry of an
+// unknown program, or an entry with an operand of a program that changes something, such as "cp a b". Any words may
 // follow an entry whose last word is [Anything].
 type Allowed [][]string
 
@@ -68,9 +68,9 @@ func Allow(entries ...string) (Allowed, error) {
 	return allowed, errors.Join(wrong...)
 }
 
-// Parse reads a command. Simple commands may be joined by ; && || | ! and line ends, and each must begin with an entry
-// of a. Substitutions, expansions, redirections, assignments, functions, background jobs, compound commands and shell
-// builtins (eval, alias, cd and so on) are denied, whatever the entries are: a *[DeniedError].
+// Parse parses a command. Simple commands may be joined by ; && || | ! and line ends, and each must begin with an entry
+// of a. Parse returns a *[DeniedError] for substitutions, expansions, redirections, assignments, functions, background
+// jobs, compound commands and shell builtins (eval, alias, cd and so on), whatever the entries are.
 func (a Allowed) Parse(command string) (List, error) {
 	list, err := read(command)
 	if err != nil {
@@ -119,9 +119,9 @@ func begins(argv, entry []string) bool {
 }
 
 // surplus returns a word after the first n that could make the program do more than the n words say, or "" if there is
-// none. A program that the tables of read-only commands contain must match them, and so must a command whose first n
-// words do. For another known program, an option must be listed and have no risk. Nothing may follow the words for an
-// unknown program, and those that name an operand of a program that changes something.
+// none. If the tables of read-only commands contain the program, or a command with the same first n words, the whole
+// command must match them. For another known program, an option must be listed and have no risk. Nothing may follow the
+// words of an unknown program, or an operand of a program that changes something.
 func surplus(argv []string, n int) string {
 	if len(argv) == n || reads(argv) {
 		return ""
@@ -155,8 +155,8 @@ func surplus(argv []string, n int) string {
 	return ""
 }
 
-// programOf returns the listed program of a command, or the one of its verb; verbs is 1 then. ok is false if it is not
-// known, or if the verb is not among the first n words.
+// programOf returns the entry of a command's program, or of its verb; then verbs is 1. ok is false if the program is
+// not known, or if the verb is not among the first n words.
 func programOf(argv []string, n int) (p program, verbs int, ok bool) {
 	p, ok = programs()[argv[0]]
 	if len(argv) > 1 && (!ok || n > 1) {
@@ -167,7 +167,7 @@ func programOf(argv []string, n int) (p program, verbs int, ok bool) {
 	return p, 0, ok
 }
 
-// inert are known programs that change nothing with their listed options, but are in no table of read-only commands.
+// inert lists known programs that change nothing with their listed options, but are in no table of read-only commands.
 var inert = words("jq ping traceroute tracepath dig host nslookup test sleep which gofmt")
 
 // reads reports whether a command only reads.
@@ -177,8 +177,8 @@ func reads(argv []string) bool {
 
 func isOperand(a string) bool { return !strings.HasPrefix(a, "-") }
 
-// runsMore reports whether an argument makes a verb of go or git run more than the verb says: a package from elsewhere,
-// or another one than the named, and a format in which git verifies signatures, which runs gpg.
+// runsMore reports whether an argument makes go or git run more than the verb says: a package from elsewhere, another
+// package than the named one, or gpg, which some git formats use to verify signatures.
 func runsMore(name, a string, named bool) bool {
 	if name == "go" {
 		return isOperand(a) && (strings.Contains(a, "@") || strings.HasPrefix(a, "/") ||
@@ -209,8 +209,8 @@ func clipped(argv []string) string {
 	return fmt.Sprintf("%.100q", Quote(argv))
 }
 
-// read parses a command in bash's grammar, which includes all constructs of POSIX. Constructs that the two interpret
-// differently are not allowed in a list.
+// read parses a command in bash's grammar, which includes all constructs of POSIX. A list may not contain the
+// constructs that bash and POSIX interpret differently.
 func read(command string) (List, error) {
 	file, wrong := parse(command, Bash)
 	if wrong != "" {
@@ -276,7 +276,7 @@ func (r *reader) pipe(s *syntax.Stmt, p *Pipeline) {
 	}
 }
 
-// plainly denies every part of a statement except its command.
+// plainly denies each part of a statement except its command.
 func (r *reader) plainly(s *syntax.Stmt) {
 	switch {
 	case s.Background || s.Coprocess || s.Disown:

@@ -93,7 +93,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// What follows an entry allows nothing that the entry does not.
+// TestSurplus checks that the words after an entry cannot do more than the entry allows.
 func TestSurplus(t *testing.T) {
 	allowed, err := shell.Allow("git log", "git diff", "go test", "go vet", "sort", "find", "tar", "make", "sed -n",
 		"curl", "rg", "ls", "npm test", "sh -c ...", "uniq", "date", "hostname", "shuf", "xxd", "journalctl -u",
@@ -130,8 +130,8 @@ func TestSurplus(t *testing.T) {
 	}
 }
 
-// What follows an entry of several words does no more than they say: no other operand, no abbreviated verb, no file to
-// run or to send.
+// TestSurplusOfLongEntries checks that the words after an entry of several words add nothing: no other operand, no
+// abbreviated verb, no file to run or to send.
 func TestSurplusOfLongEntries(t *testing.T) {
 	for line := range strings.Lines(strings.TrimSpace(`
 		ip addr | ip addr a 10.0.0.1/8 dev y

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// spelledOut returns the different lines of a file in testdata whose lines have alternatives in braces.
+// spelledOut returns the distinct lines of a file in testdata, with alternatives in braces expanded.
 func spelledOut(t *testing.T, name string) (all []string) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -42,8 +42,8 @@ func TestChangingLinesAsked(t *testing.T) {
 	}
 }
 
-// TestOneLiners holds the share of testdata/oneliners.txt that runs without approval. The lines only read; some of them
-// ask a server, wait for keys, or have a part that only the shell knows. No line gets a warning about destruction.
+// TestOneLiners checks the share of testdata/oneliners.txt that runs without approval. The lines only read. Some of
+// them ask a server, wait for keys, or have a part that only the shell knows. No line gets a warning about destruction.
 func TestOneLiners(t *testing.T) {
 	t.Parallel()
 	all, run := spelledOut(t, "oneliners.txt"), 0

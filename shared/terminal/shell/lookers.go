@@ -8,28 +8,28 @@ import (
 // A looker is a program that only reads, with its permitted arguments. All other arguments need an approval. Long flags
 // must be written in full: an abbreviation can mean another flag in another version.
 //
-// Systems differ in whether a flag takes a value. Therefore, if an operand has an effect (date and hostname set
-// something), no flag takes its value from a separate word, which another system could read as an operand. And if
-// operands are files whose content is printed, no value may be such a file: BSD reads every word after the first
-// operand as an operand.
+// Systems differ in whether a flag takes a value. Two rules follow. If an operand has an effect (date and hostname set
+// something), no flag takes its value from a separate word, which another system could read as an operand. If operands
+// are files whose content is printed, no value may be such a file, because BSD reads every word after the first operand
+// as an operand.
 type looker struct {
-	short   string // flags of one letter, that may stand together
+	short   string // flags of one letter that can be combined after one dash
 	valued  string // flags of one letter with a value, in the same word or the next
 	joined  string // flags of one letter with a value in the same word only
 	apart   string // flags of one letter with a value in the next word only
 	texts   string // flags of one letter with any text as their value
-	counts  bool   // whether these values are counts, and one with a dash a flag of its own (-20)
+	counts  bool   // the values of these flags are counts, and a count with a dash is a flag of its own (-20)
 	long    string // flags with long names; name= has a value
-	next    string // those of them whose value may be the next word
+	next    string // those of long whose value may be the next word
 	values  func(string) bool
-	operand func(string) bool // what each operand must be
-	least   int               // operands that there must be
-	most    int               // operands that there may be; or anyNumber
-	pattern bool              // whether the first operand is a text that is looked for
-	content bool              // whether it prints what the operands hold
-	walks   string            // flags with which it looks at what lies below folders; or always
-	files   bool              // whether its operands must be files, since it reads what lies in a folder
-	stays   string            // flags with which it stays in one file system then
+	operand func(string) bool // checks each operand
+	least   int               // minimum number of operands
+	most    int               // maximum number of operands, or anyNumber
+	pattern bool              // the first operand is a pattern to search for
+	content bool              // the program prints the content of the operands
+	walks   string            // flags that make it examine everything below folders; or always
+	files   bool              // the operands must be files, because it reads the content of a folder
+	stays   string            // flags that then keep it on one file system
 }
 
 const always = "*"
@@ -39,7 +39,7 @@ const anyNumber = -1 // of operands
 // lookers is the table of programs that may run without approval. A program belongs here only if no permitted argument
 // makes it write, connect, wait, or run another program. It runs without a home directory and without exported
 // variables. Programs that read an active configuration from elsewhere, as git does from a repository, are not here:
-// see [Repository]. testdata/lookers.txt has a command of each, which a test runs next to such configurations.
+// see [Repository]. testdata/lookers.txt has a command for each program, which a test runs next to such configurations.
 var lookers = map[string]looker{
 	"arch": {},
 	"cat": {short: "AbeEnstTuv", operand: isPath, least: 1, most: anyNumber, content: true,
@@ -62,7 +62,7 @@ var lookers = map[string]looker{
 	"groups": {operand: isName, most: anyNumber},
 	"head": {short: "qvz", valued: "nc", counts: true, operand: isPath, least: 1, most: anyNumber, content: true,
 		long: "lines= bytes= quiet verbose"},
-	"hostname": {short: "Is", long: "all-ip-addresses short"}, // the others ask a name server
+	"hostname": {short: "Is", long: "all-ip-addresses short"}, // the other flags ask a name server
 	"id":       {short: "ugGnrzZ", long: "user group groups name real", operand: isName, most: anyNumber},
 	"logname":  {},
 	"ls": {short: "aAbBcCdfFgGhHiklmnNopqQrRsStuUvxXZ1", operand: isPath, most: anyNumber, walks: "R",
@@ -102,9 +102,9 @@ var lookers = map[string]looker{
 	"whoami": {},
 }
 
-// Neither ls nor du has -L, which follows the links that they meet. grep has no -f, whose file is not printed but may
-// be guessed at, and no -R, which follows links. With -e, some systems would read the pattern as a file, so -e needs
-// GNU's grep, as -r does. OpenBSD's -C takes no value from the next word.
+// grep has neither -R, which follows links, nor -f, because the content of its file could be guessed. (ls and du lack
+// -L for the same reason: it follows links.) With -e, some systems would read the pattern as a file, so -e needs GNU
+// grep, as -r does. On OpenBSD, -C takes no value from the next word.
 var grep = looker{short: "abcEFGhHiIlLnoPqrsvwxyzTZ", valued: "ABm", joined: "C", counts: true, operand: isPath,
 	least: 2, most: anyNumber, pattern: true, content: true, walks: "re",
 	long: "ignore-case count extended-regexp fixed-strings basic-regexp line-number invert-match " +
@@ -126,9 +126,9 @@ const (
 // forms are whole commands that only read, of programs whose other commands do more. NAME is one name, COLUMNS is a
 // list of columns of ps, and SORT is --sort= with such a list.
 //
-// The flag -e of ps is allowed only here. It means all processes. But if ps cannot parse its words, it reads those with
-// a dash again as BSD letters, where e shows the environment of each process. The forms below are valid in the first
-// reading, or invalid in both. ps reads -aux as BSD letters on purpose.
+// The flag -e of ps is allowed only here, where it means all processes. If ps cannot parse its words, it parses those
+// with a dash again as BSD letters, and then e shows the environment of each process. The forms below are valid in the
+// first reading, or invalid in both. ps reads -aux as BSD letters on purpose.
 var forms = []string{
 	"ps -e", "ps -ef", "ps -eF", "ps -eLf", "ps -ef --forest", "ps -ef SORT", "ps -eF SORT", "ps -e -o COLUMNS",
 	"ps -e -o COLUMNS SORT", "ps -eo COLUMNS", "ps -eo COLUMNS SORT", "ps -eo COLUMNS --no-headers",

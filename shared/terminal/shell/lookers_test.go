@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// TestLookersInTable holds testdata/lookers.txt, whose commands the keeper's tests run beside hostile configurations,
-// to the table: a command of each program that may run unasked.
+// TestLookersInTable checks that testdata/lookers.txt has a command for each program that may run without approval. The
+// keeper's tests run these commands next to hostile configurations.
 func TestLookersInTable(t *testing.T) {
 	text, err := os.ReadFile("testdata/lookers.txt")
 	if err != nil {
@@ -34,8 +34,8 @@ func TestLookersInTable(t *testing.T) {
 	})
 }
 
-// TestEverydayLines holds the share of testdata/everyday.txt, which has lines that people type to look, that runs
-// without approval.
+// TestEverydayLines checks the share of testdata/everyday.txt that runs without approval. The file has lines that
+// people type to look at something.
 func TestEverydayLines(t *testing.T) {
 	text, err := os.ReadFile("testdata/everyday.txt")
 	if err != nil {
@@ -56,7 +56,7 @@ func TestEverydayLines(t *testing.T) {
 	}
 }
 
-// TestNeeds says which folders must be among those that may be read, though no word of the command names them.
+// TestNeeds checks which folders must be among those that may be read, although no word of the command names them.
 func TestNeeds(t *testing.T) {
 	journal := []string{"/var/log/journal"}
 	for command, want := range map[string][]string{"journalctl -n 5": journal, "systemctl status": journal,
@@ -69,7 +69,8 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestChangesByLookers lists commands that do or show more than looking, of programs that may otherwise run unasked.
+// TestChangesByLookers tests commands that do or show more than reading, of programs that may otherwise run without
+// approval.
 func TestChangesByLookers(t *testing.T) {
 	for command := range strings.Lines(`find . -delete
 find -L .

@@ -7,9 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// TestOpaqueRunners holds testdata/runners.txt: commands in which an option, an operand, a variable or a
-// configuration names another program. Each is opaque: in a known way, or because its program or an option is not
-// known.
+// TestOpaqueRunners tests testdata/runners.txt: commands in which an option, an operand, a variable or a configuration
+// names another program. Each is opaque, either because that is known or because its program or an option is unknown.
 func TestOpaqueRunners(t *testing.T) {
 	for _, command := range linesOf(t, "runners.txt") {
 		j, err := shell.Judge(command, shell.Bash)
@@ -19,7 +18,8 @@ func TestOpaqueRunners(t *testing.T) {
 	}
 }
 
-// TestRunnersOfSh has commands that some shells evaluate, where only the standard's grammar is known.
+// TestRunnersOfSh tests commands that some shells evaluate. The grammar is POSIX, because the host's shell is not known
+// more precisely.
 func TestRunnersOfSh(t *testing.T) {
 	for _, command := range []string{"let x", "declare PATH=.", "typeset 'PATH=.'", "test x -eq 1", `[ "$x" -lt 1 ]`,
 		"local PATH=.", "read PATH", "compgen -W x"} {
@@ -102,7 +102,7 @@ tee -a f
 sha256sum -c f
 `
 
-// Known commands are not called opaque.
+// TestOpaqueNotForKnown checks that known commands are not called opaque.
 func TestOpaqueNotForKnown(t *testing.T) {
 	for command := range strings.Lines(strings.TrimSpace(known)) {
 		command = strings.TrimSpace(command)
@@ -113,7 +113,7 @@ func TestOpaqueNotForKnown(t *testing.T) {
 	}
 }
 
-// Warnings of destruction are there where something is destroyed, and nowhere else.
+// TestDestruction checks that commands have a warning of destruction if and only if they destroy something.
 func TestDestruction(t *testing.T) {
 	for command := range strings.Lines(`aws ec2 terminate-instances --instance-ids i-1
 		aws s3 rb s3://b

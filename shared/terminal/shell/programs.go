@@ -13,11 +13,11 @@ import (
 //go:embed options.txt
 var optionsText string
 
-// A program is a known program. It runs no other program with these options.
+// A program is a known program with its listed options. With these options it runs no other program.
 type program struct {
 	letters map[byte]bool // true: the letter has a value
 	names   map[string]bool
-	single  bool // some of its names have one dash
+	single  bool // some long names have a single dash
 }
 
 // programs are the known programs by their names, and by NAME/SUBCOMMAND.
@@ -45,7 +45,7 @@ func parsePrograms(text string) map[string]program {
 	return all
 }
 
-// unknown returns the index of the first unlisted option among the arguments, or -1.
+// unknown returns the index of the first argument that is an unlisted option, or -1.
 func (p program) unknown(args []string) int {
 	for i, a := range args {
 		if a == "--" && p.ends(args[:i]) {
@@ -58,8 +58,8 @@ func (p program) unknown(args []string) int {
 	return -1
 }
 
-// unlisted is like unknown for a program with its arguments. tar's first word may be letters without a dash, whose
-// values all follow the word.
+// unlisted is [program.unknown] for a command line. The first word of tar may be letters without a dash, whose values
+// follow that word.
 func (p program) unlisted(args []string) int {
 	if path.Base(args[0]) == "tar" && len(args) > 1 && args[1] != "" && args[1][0] != '-' {
 		for _, c := range []byte(args[1]) {
@@ -71,8 +71,8 @@ func (p program) unlisted(args []string) int {
 	return p.unknown(args[1:])
 }
 
-// ends reports whether -- ends the options that precede it. After an option whose value may follow, it can be that
-// value.
+// ends reports whether -- ends the options before it. After an option that may take the next word, -- can be the
+// option's value instead.
 func (p program) ends(before []string) bool {
 	if p.single || len(before) == 0 {
 		return !p.single
@@ -103,7 +103,7 @@ func (p program) has(option string) bool {
 	return true
 }
 
-// systemFolders are the folders in which a program's name identifies the program.
+// systemFolders are the folders in which the name of a program identifies it.
 var systemFolders = words("/bin /usr/bin /usr/local/bin /sbin /usr/sbin /usr/local/sbin")
 
 // opaque warns about a command that may do more than its words say, because the program or one of its options is

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// psWords are words that ps may be given, among them those that it reads in two ways.
+// psWords lists words for ps, including those that it can read in two ways.
 var psWords = strings.Fields(`-e -ef -eF -eLf -eo -aux -ely -A -a -x -u -U -t -p -o -C -G -L -T -H -f -F -j -l -w -ww -c
 	-d -y -m -E -N -s -O -k -q -g aux axl ax e T -- 0 1 root e nosuch pid,args args args=, pid:9,comm %a %cpu= user:x
 	--sort=-rss --sort=+pid,-comm --sort=nosuch --forest --deselect --headers --no-headers --pid=1 --user=root --user=x
@@ -44,8 +44,9 @@ func psLines() (lines []string) {
 	return lines
 }
 
-// No line of ps that may run unasked prints the environment of a process, however ps reads the line. The test has a
-// terminal, as a host does: some letters of ps select the processes of a terminal.
+// TestEnvironmentInPs checks that no line of ps that may run without approval prints the environment of a process,
+// however ps reads the line. The test has a terminal, as a host does, because some letters of ps select the processes
+// of a terminal.
 func TestEnvironmentInPs(t *testing.T) {
 	realpart.Long(t, "it asks ps two thousand times")
 	version, _ := exec.Command("ps", "--version").Output()

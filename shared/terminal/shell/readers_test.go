@@ -18,8 +18,8 @@ func linesOf(t *testing.T, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// TestReadersWithoutWarning holds testdata/readers.txt: lines that only look, with words that elsewhere delete
-// something. No line is warned about. A line runs without approval, unless it begins with "? ".
+// TestReadersWithoutWarning tests testdata/readers.txt: lines that only read, with words that delete something in other
+// programs. No line has a warning. Each line runs without approval, unless it begins with "? ".
 func TestReadersWithoutWarning(t *testing.T) {
 	for _, line := range linesOf(t, "readers.txt") {
 		command, asked := strings.CutPrefix(line, "? ")
@@ -30,8 +30,8 @@ func TestReadersWithoutWarning(t *testing.T) {
 	}
 }
 
-// TestActsWithoutApproval holds testdata/acts.txt: lines of the same programs that change, run or connect something, or
-// that may do so. None runs without approval. A line that begins with "! " is warned about as destructive.
+// TestActsWithoutApproval tests testdata/acts.txt: lines of the same programs that change, run or connect something, or
+// may do so. None runs without approval. A line that begins with "! " has a warning of destruction.
 func TestActsWithoutApproval(t *testing.T) {
 	for _, line := range linesOf(t, "acts.txt") {
 		command, destroys := strings.CutPrefix(line, "! ")

@@ -37,7 +37,7 @@ func readOnly(pieces []piece) (j Judgment, ok bool) {
 // looks finds a program in the tables, and records which files and folders it reads.
 func (j *Judgment) looks(p *piece) bool {
 	if p.argv[0] == "ps" {
-		lookers["ps"].join(p) // before the forms
+		lookers["ps"].join(p) // before the forms are compared
 	}
 	argv := p.argv
 	if len(p.globs) == 0 {
@@ -63,7 +63,7 @@ func (j *Judgment) looks(p *piece) bool {
 	return j.uses(p)
 }
 
-// isLooker reports whether the tables say with which arguments a program, or one of its verbs, only reads.
+// isLooker reports whether the tables list arguments with which a program, or one of its verbs, only reads.
 func isLooker(name string) bool {
 	_, looks := lookers[name]
 	_, searches := searchers[name]
@@ -76,7 +76,7 @@ func isLooker(name string) bool {
 func (l looker) fits(j *Judgment, p *piece) bool {
 	operands, ok := l.flags(p.argv[1:])
 	if l.pattern && len(operands) == 1 && flagged(p.argv[1:], "r", "--recursive") {
-		// GNU's then searches the folder in which it runs, also after a pipe; others wait for keys.
+		// GNU grep then searches the current folder, also after a pipe; other versions wait for keys.
 		operands = append(operands, len(p.argv)-1)
 		p.argv = append(slices.Clone(p.argv), ".")
 	}
@@ -91,9 +91,9 @@ func (l looker) fits(j *Judgment, p *piece) bool {
 		return false
 	}
 	for i, at := range operands {
-		at++ // the program's name comes first
+		at++ // the index of the operand in argv, which begins with the program's name
 		if l.pattern && i == 0 {
-			delete(p.globs, at) // the text to search for is not the name of a file
+			delete(p.globs, at) // the pattern to search for is not the name of a file
 			continue
 		}
 		if !l.operand(argv[at]) || !j.path(p, at, l.content) {
@@ -137,7 +137,7 @@ func (l looker) takes(word string) bool {
 	return len(word) > 1 && word[0] == '-' && word[1] != '-' && strings.ContainsAny(letters, word[len(word)-1:])
 }
 
-// globsBeside reports whether there is a pattern outside the operands.
+// globsBeside reports whether a word other than the operands is a pattern for file names.
 func (p *piece) globsBeside(operands []int) bool {
 	for at := range p.globs {
 		if !slices.Contains(operands, at-1) {
@@ -147,8 +147,8 @@ func (p *piece) globsBeside(operands []int) bool {
 	return false
 }
 
-// path records a word that is a path, and reports whether it is allowed. A pattern is not allowed for files whose
-// content is read, because each of them would have to be opened first.
+// path records a word that is a path, and reports whether it is allowed. A file whose content is read must not be a
+// pattern, because each matching file would have to be opened first.
 func (j *Judgment) path(p *piece, at int, content bool) bool {
 	j.Looks = append(j.Looks, p.argv[at])
 	if content {
@@ -157,20 +157,20 @@ func (j *Judgment) path(p *piece, at int, content bool) bool {
 	return !content || !p.globs[at]
 }
 
-// goesBelow reports whether the program reads below a folder.
+// goesBelow reports whether the program reads everything below a folder.
 func (l looker) goesBelow(args []string) bool {
 	return l.walks != "" && (l.walks == always || flagged(args, l.walks, "--recursive")) &&
 		!(l.stays != "" && flagged(args, l.stays, "--one-file-system"))
 }
 
-// flagged reports whether there is a flag of the letters or of the name.
+// flagged reports whether an argument has a flag with one of the letters, or is the long flag name.
 func flagged(args []string, letters, name string) bool {
 	return slices.ContainsFunc(args, func(a string) bool {
 		return a == name || len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.ContainsAny(a, letters)
 	})
 }
 
-// stands reports whether a word of a form matches the word.
+// stands reports whether a word of a form matches the given word.
 func stands(form, word string) bool {
 	switch form {
 	case "NAME":
@@ -184,12 +184,12 @@ func stands(form, word string) bool {
 	return word == form
 }
 
-// flags checks the flags, and returns the places of the operands.
+// flags checks the flags, and returns the indexes of the operands.
 func (l looker) flags(args []string) (operands []int, ok bool) {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
-		case l.pattern && a == "-e": // the text that is looked for, in the place of the first operand
+		case l.pattern && a == "-e": // the pattern to search for, in place of the first operand
 			if i++; i == len(args) {
 				return nil, false
 			}
@@ -229,7 +229,7 @@ func (l looker) longFlag(args []string, i int) (last int, ok bool) {
 	return i, slices.Contains(strings.Fields(l.long), name) && (!has || l.value(strings.TrimLeft(value, "+-")))
 }
 
-// shortFlags checks one-letter flags after one dash, and returns their place or that of the value behind them.
+// shortFlags checks one-letter flags after one dash, and returns the index of the word or of the value after it.
 func (l looker) shortFlags(args []string, i int) (last int, ok bool) {
 	a := args[i]
 	value, next, ok := l.letters(a[1:])

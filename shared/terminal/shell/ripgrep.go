@@ -91,7 +91,8 @@ func ripgrepWords(argv []string) (operands []int, given map[string]bool, ok bool
 	return operands, given, true
 }
 
-// ripgrepLetters checks one-letter options after one dash. next reports whether the next word is the value of the last.
+// ripgrepLetters checks one-letter options after one dash. next reports whether the next word is the value of the last
+// option.
 func ripgrepLetters(letters string, plain, valued program, given map[string]bool) (next, ok bool) {
 	for i, c := range []byte(letters) {
 		_, alone := plain.letters[c]
@@ -112,8 +113,8 @@ const fileTests = "-b -c -d -e -f -g -h -k -L -p -r -s -S -u -w -x -O -G -N"
 
 var isNumber = lazyregexp.New(`^-?[0-9]+$`).MatchString
 
-// compares examines test. It has no test of a variable, and numbers are spelled out, because some shells evaluate the
-// text of either.
+// compares examines the program test. Tests of a variable are not allowed, and numbers must be literal, because some
+// shells evaluate both as expressions.
 func compares(j *Judgment, p *piece) bool {
 	first := 1
 	for first < len(p.argv)-1 && p.argv[first] == "!" {

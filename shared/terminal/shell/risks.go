@@ -14,7 +14,7 @@ type risk struct {
 	text  string     // a sentence
 }
 
-// texts are the sentences of warnings by their codes.
+// texts maps the codes of warnings to their sentences.
 var texts = map[string]string{
 	"deletes":     "It deletes or empties files.",
 	"device":      "It writes to a disk or file system directly.",
@@ -37,10 +37,10 @@ var texts = map[string]string{
 	"shell":       "It has the shell run a text, or changes what commands mean.",
 }
 
-// risks lists programs: class, code and names; then, if only some uses are meant, words that must be among the
-// arguments, entries separated by commas (-x is found in -axz too, and a star matches any ending); then the sentence,
-// if it differs from the code's. It is advice: a program that is not here can do harm too, so every command that is not
-// read_only needs an approval.
+// risks lists programs. Each line has a class, a code and the names of programs. If the risk exists only for some uses,
+// words follow that must be among the arguments, with commas between entries (-x is also found in -axz, and a star
+// matches any ending). The sentence of the warning follows if it differs from the code's. The list is advice: a program
+// that is not listed can do harm too, so every command that is not read_only needs an approval.
 const risks = `
 destructive deletes: rm rmdir unlink shred truncate wipe srm trash
 destructive deletes: find | -delete
@@ -270,7 +270,7 @@ func isLoader(name string) bool {
 	return strings.HasPrefix(name, "ld-") || name == "ld.so" || strings.HasPrefix(name, "ld64.so")
 }
 
-// textual are programs that make a shell run the text after -c.
+// textual lists programs that make a shell run the text after -c.
 var textual = words("sh bash dash ash zsh ksh mksh rbash su runuser sg flock script")
 
 var interpreters = words(`sh bash dash ash zsh ksh mksh fish csh tcsh busybox python python2 python3 perl ruby node
@@ -278,11 +278,11 @@ var interpreters = words(`sh bash dash ash zsh ksh mksh fish csh tcsh busybox py
 
 var downloaders = words("curl wget fetch aria2c lwp-request GET http https scp ftp nc ncat base64")
 
-// indexed are builtins that take the name of a variable, whose index bash evaluates.
+// indexed lists builtins that take the name of a variable, whose index bash evaluates.
 var indexed = words(`test [ printf read unset wait mapfile readarray declare local typeset export readonly let
 	getopts`)
 
-// steering are variables that decide which programs a shell or a program runs, or which files these load.
+// steering lists variables that decide which programs a shell or a program runs, or which files these load.
 var steering = words(`PATH IFS ENV BASH_ENV SHELL SHELLOPTS BASHOPTS PROMPT_COMMAND PS0 PS1 PS2 PS4 CDPATH PAGER
 	MANPAGER EDITOR VISUAL BROWSER LESSOPEN LESSCLOSE TAR_OPTIONS NODE_OPTIONS RUBYOPT RUBYLIB PERL5OPT PERL5LIB
 	PERL5DB JAVA_TOOL_OPTIONS HOME TAPE MAGIC GZIP BZIP BZIP2 UNZIP ZIPINFO XZ_DEFAULTS HISTFILE MAILPATH`)
@@ -301,7 +301,7 @@ func steers(name string) bool {
 		slices.ContainsFunc(steeringSuffixes, func(s string) bool { return strings.HasSuffix(name, s) })
 }
 
-// builtins are not programs: without a shell, they mean nothing.
+// builtins lists words that are not programs: they mean nothing without a shell.
 var builtins = words(`. : alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs
 	disown enable eval exec exit export fc fg getopts hash help history jobs let local logout mapfile popd pushd read
 	readarray readonly return set shift shopt source suspend times trap type typeset ulimit umask unalias unset wait`)
@@ -326,9 +326,8 @@ func (r risk) fits(name string, args []string) bool {
 // shortest is the minimum length of an abbreviated long option (--del for --delete).
 const shortest = len("--del")
 
-// given reports whether a word is among the arguments of a program: unchanged, among other letters of a flag (-f in
-// -rf), with a value (--x=y), abbreviated, or matched by a star at one of its ends. VERB matches every verb of
-// [hasVerb].
+// given reports whether word is among the arguments of a program: as it is, among other letters of a flag (-f in -rf),
+// with a value (--x=y), abbreviated, or matched by a star at one of its ends. VERB matches every verb of [hasVerb].
 func given(p program, args []string, word string) bool {
 	if word == "VERB" {
 		return namesVerb(args)
@@ -351,7 +350,7 @@ func given(p program, args []string, word string) bool {
 	return false
 }
 
-// starred reports whether a word with a star at one of its ends matches an argument. A star at the begin matches no
+// starred reports whether a word with a star at one of its ends matches an argument. A star at the beginning matches no
 // option.
 func starred(word, a string) bool {
 	end, begins := strings.CutPrefix(word, "*")
@@ -360,7 +359,7 @@ func starred(word, a string) bool {
 		ends && strings.HasPrefix(a, begin))
 }
 
-// flags returns the letters of an argument that are flags of the program: the last one may have a value behind it.
+// flags returns the letters of an argument that are flags of the program. The last one may be followed by its value.
 func (p program) flags(a string) string {
 	if len(a) < 2 || a[0] != '-' || a[1] == '-' {
 		return ""
@@ -375,8 +374,8 @@ func (p program) flags(a string) string {
 	return a[1:]
 }
 
-// textIn returns the index of the text after -c, which may be among other letters (-lc) and before other flags. It
-// returns 0 if there is none.
+// textIn returns the index of the text for -c. The letter c may be combined with other letters (-lc), and other flags
+// may follow. It returns 0 if there is none.
 func textIn(args []string) int {
 	behind := false
 	for i, a := range args {
@@ -401,7 +400,7 @@ func cluster(a string) bool {
 	return true
 }
 
-// printsLines reports whether sed only prints lines, by their numbers.
+// printsLines reports whether sed only prints lines that are given by number.
 func printsLines(args []string) bool {
 	return len(args) > 1 && args[0] == "-n" && strings.HasSuffix(args[1], "p") &&
 		strings.Trim(args[1][:len(args[1])-1], "0123456789,$") == "" &&

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// script examines a program that runs a script in its own language, given as the first operand or after -e. Its other
+// script examines a program that runs a script in its own language, given as the first operand or with -e. The other
 // operands are files whose content it prints.
 func (j *Judgment) script(p *piece, letters string, valued string, harmless func(string) bool) bool {
 	files, ok := scriptFiles(p.argv, letters, valued, harmless)
@@ -22,7 +22,7 @@ func (j *Judgment) script(p *piece, letters string, valued string, harmless func
 	return len(files) > 0 || p.fed
 }
 
-// scriptFiles returns the places of the files. It reports whether there is a script, and every script and option is
+// scriptFiles returns the indexes of the files. ok is true if there is a script, and all scripts and options are
 // harmless.
 func scriptFiles(argv []string, letters, valued string, harmless func(string) bool) (files []int, ok bool) {
 	found, given := false, false // a script; a script as the first operand
@@ -31,7 +31,7 @@ func scriptFiles(argv []string, letters, valued string, harmless func(string) bo
 		switch {
 		case len(a) > 1 && a[0] == '-':
 			if given && valued != "" && strings.Trim(a[1:], letters) != "" {
-				return nil, false // with it, or on other systems, the words before it or after it are files
+				return nil, false // with this option, or on other systems, the words around it are files
 			}
 			option, value, ok := scriptFlags(a[1:], letters, valued)
 			if option != 0 && value == "" {
@@ -55,8 +55,8 @@ func scriptFiles(argv []string, letters, valued string, harmless func(string) bo
 	return files, found
 }
 
-// scriptFlags examines one-letter options after a dash. option is the one with a value, or 0. If value is empty, it is
-// the next word.
+// scriptFlags examines one-letter options after a dash. option is the letter of the option with a value, or 0. If value
+// is empty, the value is the next word.
 func scriptFlags(flags, letters, valued string) (option byte, value string, ok bool) {
 	last := len(flags) - 1
 	switch {
@@ -68,8 +68,8 @@ func scriptFlags(flags, letters, valued string) (option byte, value string, ok b
 	return 0, "", strings.Trim(flags, letters) == ""
 }
 
-// scriptOption reports whether an option of a script's program may have the value: -e a script, -F a separator, and -v
-// a variable.
+// scriptOption reports whether an option of a scripting program may have the value: a script for -e, a separator for
+// -F, a variable for -v.
 func scriptOption(option byte, value string, harmless func(string) bool) bool {
 	switch option {
 	case 'e':
@@ -89,7 +89,7 @@ var isVariable = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString
 func matches(j *Judgment, p *piece) bool { return j.script(p, "", "Fv", harmlessAwk) }
 
 // harmlessAwk reports whether an awk program can run no command, write no file, and read no file that is not an
-// operand. Each of these needs one of a few names, a pipe, or a > after a print. The text must not contain any, not
+// operand. Each of these needs a certain name, a pipe, or a > after a print. The text must contain none of them, not
 // even in quotes.
 func harmlessAwk(program string) bool {
 	if strings.ContainsAny(program, "@\n`") || strings.Contains(program, "\\\n") {

@@ -14,7 +14,7 @@ var searchers = map[string]func(j *Judgment, p *piece) bool{"find": finds, "jour
 	"jq": filters, "tar": listsArchive, "openssl": showsCertificate, "xargs": names, "rg": ripgreps,
 	"test": compares, "man": findsManuals}
 
-// findTests are the tests and actions of find that only read, with the check of their values, or nil if they take none.
+// findTests maps the tests and actions of find that only read to the check of their value, or to nil if they take none.
 var findTests = func() map[string]func(string) bool {
 	tests := map[string]func(string) bool{"-type": isName, "-user": isName, "-group": isName, "-perm": isPermission,
 		"-newer": isPath, "-anewer": isPath, "-cnewer": isPath, "-samefile": isPath, "-xtype": isName,
@@ -34,10 +34,10 @@ var findTests = func() map[string]func(string) bool {
 	return tests
 }()
 
-// pathTests are the tests of find whose value is a file that find reads.
+// pathTests lists the tests of find whose value is a file that find reads.
 var pathTests = words("-newer -anewer -cnewer -samefile")
 
-// finds looks for files by their names and attributes. It follows no link.
+// finds examines find, which looks for files by their names and attributes. It follows no link.
 func finds(j *Judgment, p *piece) bool {
 	args := p.argv[1:]
 	first := slices.IndexFunc(args, func(a string) bool { return a == "" || strings.ContainsAny(a[:1], "-(),!") })
@@ -50,7 +50,7 @@ func finds(j *Judgment, p *piece) bool {
 	}
 	j.Walks = true
 	for i := first; i < len(args); i++ {
-		delete(p.globs, i+1) // find is meant to have the pattern, and no name of a file in its place
+		delete(p.globs, i+1) // the pattern is for find itself, not for the shell
 		fits, ok := findTests[args[i]]
 		switch {
 		case args[i] == "-exec":
@@ -83,8 +83,8 @@ func findsManuals(_ *Judgment, p *piece) bool {
 		!slices.ContainsFunc(p.argv[2:], func(a string) bool { return !isText(a) })
 }
 
-// foundLookers are the programs that find may run for the files that it finds. They print no content and follow no link
-// if they have one of these flags, or if no flag is named here.
+// foundLookers maps the programs that find may run for the files that it finds to the flags that they need. They print
+// no content, and with one of these flags they follow no link. Programs without flags here never follow links.
 var foundLookers = map[string]string{"ls": "ld", "stat": "", "du": "", "echo": "", "basename": "", "dirname": ""}
 
 // noLinks reports whether the tests select only files or folders.
@@ -94,8 +94,8 @@ func noLinks(tests []string) bool {
 	})
 }
 
-// looksAtFound reports whether a program only reads the files that find puts in place of {}. None of their names begins
-// with a dash. noLinks means that no file is a link.
+// looksAtFound reports whether a program only reads the files that find passes in place of {}. No such name begins with
+// a dash. noLinks means that no file is a link.
 func looksAtFound(argv []string, noLinks bool) bool {
 	if len(argv) == 0 {
 		return false
@@ -121,14 +121,14 @@ func looksAtFound(argv []string, noLinks bool) bool {
 	return (listed && l.fits(&j, &p) || !listed && j.uses(&p)) && len(j.Reads)+len(j.Needs) == 0
 }
 
-// journal is the folder of the system's journal. It is read unasked only if the host's folders include it.
+// journal is the folder of the system's journal. It is read without approval only if the host's folders include it.
 const journal = "/var/log/journal"
 
 var journalLooker = looker{short: "abekqrx", valued: "FgnptuSUo", values: isText, most: 0,
 	long: "all field= boot boot= catalog dmesg full list-boots disk-usage no-full no-hostname no-pager no-tail " +
 		"pager-end quiet reverse utc grep= identifier= lines= output= priority= since= unit= until="}
 
-// journalValues are options whose value may be the next word.
+// journalValues lists options whose value may be the next word.
 var journalValues = words("--field --grep --identifier --lines --output --priority --since --unit --until")
 
 // readsJournal examines journalctl.
@@ -157,7 +157,7 @@ var isJournalMatch = lazyregexp.New(`^[A-Z_][A-Z0-9_]*=.+$`).MatchString
 var unitLooker = looker{short: "al", valued: "ntp", values: isColumns,
 	long: "all failed full lines= no-legend no-pager plain quiet state= type= value property= reverse"}
 
-// unitVerbs are the verbs of systemctl that only read.
+// unitVerbs lists the verbs of systemctl that only read.
 var unitVerbs = words(`status is-active is-enabled is-failed list-units list-unit-files list-timers list-sockets
 	list-dependencies list-jobs list-paths list-automounts get-default show`)
 
@@ -177,7 +177,7 @@ func showsUnits(j *Judgment, p *piece) bool {
 	if args[operands[0]] == "show" && !slices.ContainsFunc(args, func(a string) bool {
 		return strings.HasPrefix(a, "-p") || strings.HasPrefix(a, "--property=")
 	}) {
-		return false // among all properties are the variables of its environment
+		return false // the properties include the environment variables of the unit
 	}
 	if args[operands[0]] == "status" {
 		j.Needs = []string{journal}

@@ -1,7 +1,7 @@
-// Package shell judges commands of a shell before they run. It is pure: it parses and reads, and starts nothing.
+// Package shell judges shell commands before they run. It is pure: it parses commands and starts nothing.
 //
-// [Judge] is for a command that a person may be asked about: it refuses text that a person cannot read, classifies the
-// rest, with warnings and their places, and turns a read-only command into an argument list and its canonical form.
+// [Judge] is for a command that a person may be asked to approve. It refuses text that a person cannot read, classifies
+// the rest, adds warnings with their places, and turns a read-only command into argument lists and a canonical form.
 // [Allowed] is for a program that declares which commands may run: it turns a command into a [List], which runs without
 // any shell.
 //
@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
 
-// Grammar is the language that a command is written in: that of the shell which will run it.
+// Grammar is the language of a command: that of the shell that will run it.
 type Grammar string
 
 // The grammars.

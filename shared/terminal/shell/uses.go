@@ -15,19 +15,19 @@ var usesText string
 // A use is a line of uses.txt: a program and its verbs, with the arguments with which it only reads.
 type use struct {
 	verbs    []string
-	letters  map[byte]byte   // ':' of one with a value, '?' of one whose value may follow in the same word, else ' '
+	letters  map[byte]byte   // ':' if the letter has a value, '?' if a value may follow in the same word, else ' '
 	long     map[string]byte // as for letters
 	operands []operand
 	notes    map[string]string
 }
 
-// An operand is a kind of operand, with the permitted number.
+// An operand is a kind of operand, and how many are permitted.
 type operand struct {
 	kind string
-	many byte // 0, '?', '*' or '+'
+	many byte // 0 for exactly one; '?', '*' or '+'
 }
 
-// usesOf has the uses by the program's name.
+// usesOf maps the names of programs to their uses.
 var usesOf = sync.OnceValue(func() map[string][]use {
 	of := map[string][]use{}
 	for line := range strings.Lines(strings.ReplaceAll(usesText, "\n  ", " ")) {
@@ -78,7 +78,7 @@ var usesOf = sync.OnceValue(func() map[string][]use {
 	return of
 })
 
-// verbed are the programs whose first arguments are verbs.
+// verbed lists the programs whose first arguments are verbs.
 const verbed = `apk apt apt-cache apt-mark bridge brctl busctl docker getent hostnamectl ip iw localectl loginctl
 	networkctl nmcli openssl pip pip3 resolvectl rfkill snap systemd-analyze tc timedatectl ufw`
 
@@ -117,7 +117,7 @@ func (u *use) fits(j *Judgment, p *piece, first int) bool {
 	return u.takes(j, p, operands)
 }
 
-// options returns the options, and the places of the operands.
+// options returns the options, and the indexes of the operands.
 func (u *use) options(p *piece, first int) (given []string, operands []int, ok bool) {
 	_, stops := u.notes["stops"]
 	for i := first; i < len(p.argv); i++ {
@@ -139,7 +139,7 @@ func (u *use) options(p *piece, first int) (given []string, operands []int, ok b
 			if !next {
 				continue
 			}
-			// Behind an operand some systems take every word for a file.
+			// Some systems take every word after an operand for a file.
 			if i++; i == len(p.argv) || p.globs[i] || !u.value(p.argv[i]) ||
 				len(operands) > 0 && u.prints() && !isCount(p.argv[i]) {
 				return nil, nil, false
@@ -153,7 +153,7 @@ func anyOf(given, wanted []string) bool {
 	return slices.ContainsFunc(wanted, func(w string) bool { return slices.Contains(given, w) })
 }
 
-// beginsWith reports whether a word begins with one of the texts, which commas separate.
+// beginsWith reports whether a word begins with one of the texts, which are separated by commas.
 func beginsWith(word, texts string) bool {
 	return slices.ContainsFunc(strings.Split(texts, ","), func(s string) bool { return strings.HasPrefix(word, s) })
 }
@@ -196,7 +196,7 @@ func (u *use) value(v string) bool {
 	return v == "-" || v != "" && v[0] != '-' && (len(v) == 1 || !strings.Contains(v, "/") || !u.prints())
 }
 
-// prints reports whether a use prints what files contain.
+// prints reports whether a use prints the content of files.
 func (u *use) prints() bool {
 	return slices.ContainsFunc(u.operands, func(o operand) bool { return o.kind == "FILE" })
 }

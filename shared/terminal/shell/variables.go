@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// variable warns of a word that the shell replaces with the value of a variable.
+// variable warns about a word that the shell replaces with the value of a variable.
 func (l *look) variable(p *syntax.ParamExp) {
 	at := place(p)
 	l.index(p.Index, at)
@@ -25,8 +25,8 @@ func (l *look) variable(p *syntax.ParamExp) {
 	l.warn(at, Change, "variable", "What the variable holds cannot be seen here.")
 }
 
-// arithmetic warns of expressions with names: bash evaluates the value of a variable, and therefore runs substitutions
-// in the brackets of an index. A test is an expression only on both sides of a comparison of numbers.
+// arithmetic warns about expressions with names: bash evaluates the value of a variable, and therefore runs
+// substitutions in the brackets of an index. The operands of a test are expressions only if it compares numbers.
 func (l *look) arithmetic(n syntax.Node) {
 	test, isTest := n.(*syntax.TestClause)
 	for inner := range syntax.Preorder(n) {
@@ -80,8 +80,8 @@ func assigns(op syntax.BinAritOperator) bool {
 	return op == syntax.Assgn || op >= syntax.AddAssgn && op <= syntax.ShrAssgn
 }
 
-// counters returns the variables of loops that begin with a number, with the place of each loop, if the command assigns
-// nothing but numbers to them.
+// counters returns the variables of loops that start with a number, with the place of each loop, if the command assigns
+// only numbers to them.
 func counters(file *syntax.File) map[string]span {
 	all := map[string]span{}
 	for n := range syntax.Preorder(file) {
@@ -104,7 +104,7 @@ func counters(file *syntax.File) map[string]span {
 				delete(all, n.Param.Value)
 			}
 		case *syntax.CallExpr:
-			for _, w := range n.Args { // of read and the like
+			for _, w := range n.Args { // arguments of read and similar builtins
 				delete(all, w.Lit())
 			}
 		}
@@ -112,7 +112,7 @@ func counters(file *syntax.File) map[string]span {
 	return all
 }
 
-// counter returns the variable to which the beginning of a loop assigns a number, or nothing.
+// counter returns the variable that the start of a loop sets to a number, or "".
 func counter(n *syntax.ForClause) string {
 	loop, ok := n.Loop.(*syntax.CStyleLoop)
 	if !ok {
@@ -127,7 +127,7 @@ func counter(n *syntax.ForClause) string {
 	return ""
 }
 
-// assign examines an assignment before or without a command.
+// assign examines an assignment, before a command or alone.
 func (l *look) assign(a *syntax.Assign) {
 	if a.Name == nil || a.Naked {
 		return
@@ -136,14 +136,14 @@ func (l *look) assign(a *syntax.Assign) {
 	l.sets(a.Name.Value, place(a))
 }
 
-// sets warns of a variable that is given a value or taken away, if it decides which programs run.
+// sets warns about a variable that is set or unset, if it decides which programs run.
 func (l *look) sets(name string, at span) {
 	if steers(name) {
 		l.warn(at, Opaque, "environment", "%s decides which programs run, or what they load.", name)
 	}
 }
 
-// declares examines export, declare and the like.
+// declares examines export, declare and similar builtins.
 func (l *look) declares(n *syntax.DeclClause) {
 	l.name(n.Variant.Value)
 	for _, a := range n.Args {
@@ -158,7 +158,8 @@ func (l *look) declares(n *syntax.DeclClause) {
 	}
 }
 
-// declared examines an argument of export, declare and the like. It is empty if only the shell could determine it.
+// declared examines an argument of export, declare and similar builtins. name is empty if only the shell could
+// determine it.
 func (l *look) declared(name, word string, at span) {
 	variable, _, ok := strings.Cut(word, "=")
 	switch {
@@ -177,7 +178,7 @@ func (l *look) declared(name, word string, at span) {
 func (l *look) variables(args []string, words []*syntax.Word) {
 	name := args[0]
 	switch {
-	case isAmong("export readonly declare typeset local", name): // in a grammar to which they are programs
+	case isAmong("export readonly declare typeset local", name): // in a grammar in which these are programs
 		for i, a := range args[1:] {
 			l.declared(name, a, place(words[i+1]))
 		}
@@ -201,7 +202,7 @@ func (l *look) variables(args []string, words []*syntax.Word) {
 	}
 }
 
-// tests examines test: bash looks for the variable that -v names, and shells of Korn's kind evaluate numbers.
+// tests examines test: bash looks up the variable that -v names, and shells of the Korn family evaluate numbers.
 func (l *look) tests(args []string, words []*syntax.Word) {
 	for i := 1; i < len(args)-1; i++ {
 		switch args[i] {

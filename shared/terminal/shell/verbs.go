@@ -9,20 +9,20 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// verbs are the words that delete or end something in programs for services, databases and packages. [destroying] has
-// the stems of others.
+// verbs lists words that mean deleting or ending something in programs for services, databases and packages.
+// [destroying] has the stems of others.
 var verbs = words(`del rm rmi rb rmtree rmdir drop wipe erase prune flush flushall flushdb truncate nuke evict
 	revoke teardown expunge reset fresh unmerge undeploy undefine unpublish yank zap obliterate forget kill shutdown
 	reboot poweroff deprovision rollback downgrade deletion unsubscribe deallocate userdel delsnapshot delfs deldev
 	delpvid delnode delprinc delpol delkey delhost delpeer cleanup unset unlink decommission hdel xdel getdel srem lrem
 	lpop rpop spop ltrim xtrim`)
 
-// tidying are words that mean the same as verbs only at the beginning or the end of a word: not in a text, and not as
-// the name of a program.
+// tidying lists words that mean the same as verbs, but only at the beginning or the end of a word: not within a text,
+// and not as the name of a program.
 var tidying = words(`clean clear gc disconnect unban unbanip leave logout signout unmount umount eject purify
 	deintegrate uninit revert`)
 
-// destroying are stems of verbs: delete_user, autoremove and lvremove destroy something; --removed, uninstaller and
+// destroying lists stems of verbs: delete_user, autoremove and lvremove destroy something; --removed, uninstaller and
 // undelete do not.
 var destroying = strings.Fields("delete remove destroy purge uninstall terminate deregister unregister")
 
@@ -34,15 +34,15 @@ func destroys(word string) bool {
 	})
 }
 
-// talking are programs whose arguments are only texts to search for, and names of files, manuals, tests or abilities of
-// a terminal.
+// talking lists programs whose arguments are only texts to search for, or names of files, manuals, tests or terminal
+// capabilities.
 var talking = sync.OnceValue(func() map[string]bool {
 	return words(`reset tput tldr cheat man apropos whatis info help rg ag ack ugrep ug sift bat batcat
 		yq gron fd fdfind zgrep bzgrep xzgrep eza exa lsd delta tokei cloc scc pytest jest vitest mocha rspec
 		phpunit ctest tox duperemove sed`)
 })
 
-// reading are verbs that are followed only by a name to search for.
+// reading lists verbs that are followed only by a name to search for.
 const reading = "search find list get describe show view explain help can-i plan"
 
 // hasVerb reports whether a word names a verb that deletes or ends something: terminate-instances, db:drop,
@@ -58,7 +58,7 @@ func hasVerb(word string) bool {
 	return value == "" && !strings.Contains(word, "/") && !dataFile(word) && wordNamesVerb(word)
 }
 
-// wordNamesVerb reports whether a word of a command names a verb, or begins or ends with a word that tidies up.
+// wordNamesVerb reports whether a word of a command names a verb, or begins or ends with a word of tidying.
 func wordNamesVerb(word string) bool {
 	parts := partsOf(word)
 	return verb(word) || len(parts) > 0 && (tidying[parts[0]] || tidying[parts[len(parts)-1]])
@@ -136,11 +136,11 @@ func withoutNames(name string, args []string) []string {
 	return kept
 }
 
-// firstWords is the number of words of an unknown program's command that are searched for a verb.
+// firstWords is the number of words in an unknown program's command that are searched for a verb.
 const firstWords = 6
 
-// removes reports whether the name or one of the first words of a program means deletion. It looks at unknown programs,
-// and at those whose known uses all destroy something.
+// removes reports whether the name or one of the first words of a program means deletion. It examines unknown programs,
+// and those whose known uses all destroy something.
 func removes(name string, args []string) bool {
 	_, known := programs()[name]
 	if known || builtins[name] || talking()[name] || onlyLooks(name, args) ||
@@ -175,7 +175,7 @@ setfacl = t test
 shutdown = c show
 `
 
-// dryRuns are options that make programs only report their actions. They count only as the first option, because a
+// dryRuns lists options that make programs only report their actions. They count only as the first option, because a
 // later one could be the value of another option.
 const dryRuns = `
 rsync = -n* -an -avn -avzn -aun -rn -rvn --dry-run
@@ -225,8 +225,8 @@ var (
 	})
 )
 
-// asksForHelp reports whether a program only prints its help or its version, according to the last argument, without a
-// -- before it.
+// asksForHelp reports whether a program only prints its help or its version. It checks the last argument, if there is
+// no -- before it.
 func asksForHelp(name string, args []string) bool {
 	if len(args) == 0 || slices.Contains(args, "--") {
 		return false
@@ -244,7 +244,7 @@ func asksForHelp(name string, args []string) bool {
 	return name == "git" && args[0] == "help"
 }
 
-// firstOption returns the index of the first option, or -1. It skips letters without a value of rsync and git clean.
+// firstOption returns the index of the first option, or -1. For rsync and git clean, it skips letters without a value.
 func firstOption(name string, args []string) int {
 	letters := ""
 	if name == "rsync" || name == "git" && len(args) > 0 && args[0] == "clean" {
@@ -301,6 +301,6 @@ func viewsApplied(args []string) bool {
 	return begins(args, []string{"apply", "view-last-applied"})
 }
 
-// writesTo reports whether an operand of dd may name a file to write: an operand that is empty, because only the shell
-// knows it, may not.
+// writesTo reports whether an operand of dd may name a file to write. An empty operand, which only the shell could
+// determine, may.
 func writesTo(a string) bool { return a == "" || strings.HasPrefix(a, "of=") && a != "of=/dev/null" }

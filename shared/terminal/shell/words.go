@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// span is a place in a command: its first byte, and the one after its last.
+// span is a place in a command: the index of its first byte, and the index after its last byte.
 type span struct{ Start, End int }
 
 func place(n syntax.Node) span { return span{int(n.Pos().Offset()), int(n.End().Offset())} }

@@ -11,14 +11,14 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// wrappers are programs that run another program, which their arguments name. See also [isLoader].
+// wrappers lists programs that run another program, which their arguments name. See also [isLoader].
 var wrappers = words(`sudo doas su runuser pkexec run0 setpriv capsh sg gosu su-exec setuidgid chpst env xargs parallel
 	watch time timeout nice ionice stdbuf unbuffer strace ltrace perf valgrind chroot unshare nsenter firejail bwrap proot
 	fakeroot flock chrt taskset numactl setarch linux32 linux64 nohup setsid exec command builtin busybox toybox
 	systemd-run systemd-inhibit systemd-cat ssh sshpass ssh-agent dbus-run-session cgexec prlimit runcon aa-exec choom
 	uclampset logsave rlwrap chronic xvfb-run faketime eatmydata tini dumb-init find`)
 
-// wrapperText lists the options of wrappers after which the wrapped program is found for certain, in the form of
+// wrapperText lists the options of wrappers for which [wrapped] finds the wrapped program for certain, in the form of
 // options.txt.
 const wrapperText = `
 sudo = AbEHknPSC:D:g:h:p:R:T:u:
@@ -37,7 +37,7 @@ setsid = cfw
 
 var wrapperOptions = sync.OnceValue(func() map[string]program { return parsePrograms(wrapperText) })
 
-// isDelay reports whether a word is a number or a duration, which is the operand of timeout.
+// isDelay reports whether a word is a number or a duration, as in the operand of timeout.
 var isDelay = lazyregexp.New(`^[0-9]+(?:\.[0-9]+)?[smhd]?$`).MatchString
 
 // wrapped returns the index of the program that a wrapper runs, or 0 if its arguments do not show that for certain.
@@ -70,7 +70,7 @@ func wrapped(args []string) int {
 	return 0
 }
 
-// separate reports whether the value of an option is the next word. It reports false for ok if the option is unknown.
+// separate reports whether the value of an option is the next word. ok is false if the option is unknown.
 func (p program) separate(option string) (next, ok bool) {
 	if strings.HasPrefix(option, "--") {
 		return false, p.names[option[2:]]
@@ -84,7 +84,7 @@ func (p program) separate(option string) (next, ok bool) {
 	return false, true
 }
 
-// executed returns the places of the programs that find, fd and the like run for what they find.
+// executed returns the places of the programs that find, fd and similar programs run for the files that they find.
 func executed(args []string) (spans []span) {
 	for i := 1; i < len(args); i++ {
 		if !isAmong("-exec -execdir -ok -okdir -x -X --exec --exec-batch", args[i]) {
@@ -102,7 +102,7 @@ func executed(args []string) (spans []span) {
 	return spans
 }
 
-// isKnown reports whether the effects of a program's arguments are known, so that no other word of them is a program.
+// isKnown reports whether the effects of a program's arguments are known, so that no other argument can be a program.
 func isKnown(name string) bool {
 	_, known := programs()[name]
 	return known || talking()[name] || len(risksOf()[name]) > 0
@@ -111,7 +111,7 @@ func isKnown(name string) bool {
 // deepestWrapped is the maximum number of wrappers around a program, such as sudo and timeout.
 const deepestWrapped = 8
 
-// carried examines the arguments of a program. Those of a wrapper are another program, with its arguments.
+// carried examines the arguments of a program. The arguments of a wrapper are another program and its arguments.
 func (l *look) carried(args []string, words []*syntax.Word, depth int) {
 	l.program(args, words)
 	name := path.Base(args[0])
@@ -152,7 +152,7 @@ func (l *look) anyCarried(args []string, words []*syntax.Word) {
 		}
 	}
 	if len(args) > 1 && len(risksOf()[path.Base(args[1])]) > 0 {
-		return // that program's own verbs were looked for
+		return // the verbs of that program were already examined
 	}
 	if i := slices.IndexFunc(args[:min(len(args), maxWrapped)], hasVerb); i > 0 && !l.gravely() {
 		l.warn(place(words[i]), Destructive, "removes", "%s", texts["removes"])

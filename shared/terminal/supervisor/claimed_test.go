@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestJournalDeletedByCommand lets a command delete its own journal, but not the stamp. The keeper still knows that the
-// command was started, so the command is not started again and is never reported as not started.
+// TestJournalDeletedByCommand makes a command delete its own journal, but not the stamp. The keeper still knows that
+// the command was started, so the command is not started again and is never reported as not started.
 func TestJournalDeletedByCommand(t *testing.T) {
 	for _, shell := range []string{"bash", "busybox"} {
 		t.Run(shell, func(t *testing.T) {
@@ -60,8 +60,8 @@ func TestJournalDeletedByCommand(t *testing.T) {
 	}
 }
 
-// TestJournalDeletedInPart lets a command delete files of the keeper and run for a long time. The command ends soon,
-// because it could be neither watched nor stopped. It is never reported as not started.
+// TestJournalDeletedInPart makes a command delete files of the keeper and run for a long time. The keeper ends the
+// command soon, because it can neither watch nor stop it. The command is never reported as not started.
 func TestJournalDeletedInPart(t *testing.T) {
 	t.Parallel()
 	for i, remove := range []string{"rm -rf .countersign/ID", "rm -f .countersign/ID/*", "rm -rf .countersign"} {
@@ -119,7 +119,7 @@ func TestJournalDeletedInPart(t *testing.T) {
 	}
 }
 
-// TestStampTrimmed begins commands until their list is long. The keeper removes those that were started a week ago or
+// TestStampTrimmed starts commands until their list is long. The keeper removes those that were started a week ago or
 // before the last boot, and no others.
 func TestStampTrimmed(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})

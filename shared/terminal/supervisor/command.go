@@ -16,9 +16,9 @@ import (
 // hundredths formats a duration for the script, in hundredths of a second.
 func hundredths(d time.Duration) string { return strconv.FormatInt(int64(d/(10*time.Millisecond)), 10) }
 
-// Start begins a command and copies its output to out until it has ended. This package's error values describe the
-// known state of the command. After any other error, the command may have begun, unless the connection marks the error
-// as transient. If ctx ends or out fails, the command continues.
+// Start starts a command and copies its output to out until it has ended. This package's error values describe the
+// known state of the command. After any other error, the command may have started, unless the connection marks the
+// error as transient. If ctx ends or out fails, the command continues.
 func (c *Client) Start(ctx context.Context, s Start, out io.Writer) (Result, error) {
 	args, err := c.arguments(s)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Client) Start(ctx context.Context, s Start, out io.Writer) (Result, err
 		x.Line, x.Stdin = bare("bare", args...), io.MultiReader(strings.NewReader(script), request())
 	case c.Facts.PTY:
 		x.Line, x.Stdin = c.line("start", args...), request()
-	default: // the terminal is the channel's, and its input is the user's
+	default: // the terminal belongs to the channel, and its input is the user's
 		staged := newMark()
 		if err := c.stage(ctx, staged, request()); err != nil {
 			return Result{}, err
@@ -190,7 +190,7 @@ func octal(s string) string {
 	return b.String()
 }
 
-// An AttachOption changes how [Client.Attach] attaches to a command.
+// An AttachOption is an option of [Client.Attach].
 type AttachOption func(*attach)
 
 type attach struct {
@@ -201,7 +201,7 @@ type attach struct {
 // Asks calls f when the command begins to wait for input, and when it stops waiting.
 func Asks(f func(asking bool)) AttachOption { return func(a *attach) { a.asks = f } }
 
-// Hold declares that a person who can type is present, so that a command is not stopped for waiting for input.
+// Hold declares that a person who can type is attached, so that a command may wait for input without a limit.
 func Hold() AttachOption { return func(a *attach) { a.args = append(a.args, "hold=1") } }
 
 // Attach copies a command's output to out, starting at byte from, until the command has ended. It returns the same
@@ -234,8 +234,7 @@ func (c *Client) verb(ctx context.Context, verb, id string, in io.Reader, out io
 }
 
 // Input sends typed bytes to a running command. The bytes are neither stored nor part of the output, unless the
-// command's terminal echoes them. The error is ErrEnded for a command that has ended, and ErrOther for one that has not
-// started.
+// command's terminal echoes them. The error is ErrEnded if the command has ended, and ErrOther if it has not started.
 func (c *Client) Input(ctx context.Context, id string, typed []byte) error {
 	end, err := c.verb(ctx, "input", id, strings.NewReader(string(typed)), io.Discard, nil)
 	if err == nil && end != "over" {
@@ -244,8 +243,8 @@ func (c *Client) Input(ctx context.Context, id string, typed []byte) error {
 	return err
 }
 
-// Stop stops a command in the same way as its time limit: ^C, then SIGTERM, then SIGKILL. It does not wait for the
-// end. A command that has not started never will; a command that has ended does not change.
+// Stop stops a command in the same way as its time limit: ^C, then SIGTERM, then SIGKILL. It does not wait for the end.
+// A command that has not started never will; a command that has ended is left as it is.
 func (c *Client) Stop(ctx context.Context, id string) error {
 	end, err := c.verb(ctx, "stop", id, nil, io.Discard, nil)
 	if err == nil && end != "over" {
@@ -254,8 +253,8 @@ func (c *Client) Stop(ctx context.Context, id string) error {
 	return err
 }
 
-// Reconcile returns the state of a command that may have been started with the handle h. With never, a command that has
-// not started must no longer start. Only the state Done comes with a Result.
+// Reconcile returns the state of a command that may have been started with the handle h. If never is true, a command
+// that has not started will never start. Only the state Done comes with a Result.
 func (c *Client) Reconcile(ctx context.Context, id, h string, never bool) (State, Result, error) {
 	args, err := handle(h)
 	if err != nil {

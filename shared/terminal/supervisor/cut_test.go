@@ -34,8 +34,8 @@ func (c *cutAt) Exec(ctx context.Context, x supervisor.Exec) (int, error) {
 	return c.Conn.Exec(ctx, x)
 }
 
-// TestForgedEndOfConnection lets a command print a copy of the keeper's last line, and cuts the connection right after
-// it. This is not taken for the end, because the command continues.
+// TestForgedEndOfConnection makes a command print a copy of the keeper's last line, and cuts the connection right after
+// it. The command still runs, so this must not count as its end.
 func TestForgedEndOfConnection(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,8 +16,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// bomb forks 32 processes that ignore every signal they can, each in its own session, and that replace each one that is
-// killed.
+// bomb is a shell function that forks 32 processes, each in its own session. They ignore every signal they can, and
+// replace each process that is killed.
 const bomb = `bomb() {
 	if [ $1 -gt 0 ]; then
 		bomb $(($1 - 1)) &
@@ -29,7 +29,7 @@ const bomb = `bomb() {
 }
 bomb 5 & bomb 0; while [ "$(wc -l <ups)" -lt 33 ]; do sleep 0.05; done; echo on; trap '' INT TERM; wait`
 
-// TestForkBomb stops a command that has forked as often as it could. No process of it is left.
+// TestForkBomb stops a command that has forked as often as it could. None of its processes is left.
 func TestForkBomb(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	k := open(t, s)
@@ -58,7 +58,7 @@ func TestForkBomb(t *testing.T) {
 }
 
 // TestFullDisk fills the disk before a command or by it. A command that cannot be recorded is not started. For a
-// command that was started, the result is the true one or unknown.
+// command that was started, the reported result is either right or unknown.
 func TestFullDisk(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "small disk")
 	check(t, os.Mkdir(home, 0o700))
@@ -113,7 +113,7 @@ func TestFullDisk(t *testing.T) {
 		if i == 1 && !strings.Contains(out.String(), "left out, as the disk is full") {
 			t.Errorf("of what it printed %d bytes came, and nothing says that there was more", out.Len())
 		}
-		_ = os.Remove(filepath.Join(home, "fill")) // only one command has made the file
+		_ = os.Remove(filepath.Join(home, "fill")) // it exists after one of the commands only
 		_ = os.Remove(filepath.Join(home, ".countersign", c.ID, "out"))
 	}
 	await.That(t, "nothing is left", func() bool { return len(s.Processes()) == 0 })

@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// a is a command in bash.
+// a returns a command for bash.
 func a(id, command string) supervisor.Start {
 	return supervisor.Start{ID: id, Command: command, Grammar: shell.Bash, Limit: await.Most}
 }
@@ -69,7 +69,7 @@ func (p *printed) String() string {
 
 func (p *printed) Len() int { return len(p.String()) }
 
-// loses starts a command, loses its connection once it has printed "on", and returns the result.
+// loses starts a command, loses its connection once the command has printed "on", and returns the output.
 func loses(t *testing.T, k *supervisor.Client, c supervisor.Start, fault func()) *printed {
 	t.Helper()
 	out := &printed{want: "on", seen: make(chan bool)}
@@ -212,7 +212,7 @@ func TestHomeNotWritable(t *testing.T) {
 	}
 }
 
-// TestIDPrefix holds that the end of a command leaves another one alone whose ID begins with its own.
+// TestIDPrefix checks that the end of a command does not affect another command whose ID begins with its own.
 func TestIDPrefix(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	pipe := filepath.Join(t.TempDir(), "pipe")

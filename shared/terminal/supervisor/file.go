@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// FileKind is the kind of thing at a path.
+// FileKind is the kind of object at a path.
 type FileKind string
 
 // The values of FileKind.
@@ -23,10 +23,10 @@ const (
 	FileRegular    FileKind = "file"       // a file that can be read
 	FileUnreadable FileKind = "unreadable" // a file that the host's user may not read
 	FileFolder     FileKind = "folder"
-	FileOther      FileKind = "other" // a pipe, a socket, a device, or a link to nothing
+	FileOther      FileKind = "other" // a pipe, a socket, a device, or a link whose target does not exist
 )
 
-// A File is the report of a host about a path.
+// A File is a host's report about a path.
 type File struct {
 	Kind   FileKind
 	Real   string // the path without links
@@ -87,9 +87,9 @@ func fileOf(answer string) (f File, err error) {
 	return f, errors.Join(errs...)
 }
 
-// Fetch writes the first bytes of a file to out. The file is opened once, and must be in one of the folders after links
-// are resolved; a file can be one of these folders. The error is one of this package's for a file that cannot be
-// opened, or the connection's.
+// Fetch writes the first size bytes of a file to out. The file is opened once, and must be in one of the folders after
+// links are resolved; an element of within can also be the file itself. The error is one of this package's for a file
+// that cannot be opened, or the connection's.
 func (c *Client) Fetch(ctx context.Context, path string, within []string, size int64, out io.Writer) error {
 	s := Start{Opens: Opens{Within: within, Paths: []Path{{Name: path, Shown: path}}, Files: true}}
 	if !c.Opens(&s.Opens) {
@@ -103,9 +103,9 @@ func (c *Client) Fetch(ctx context.Context, path string, within []string, size i
 // maxProgram is the size limit of the host's answer about a program, in bytes.
 const maxProgram = 64 << 10
 
-// Program returns the place of the directory cwd without links, the path of the file that the name runs there in a
-// clean environment, and the SHA-256 of that file, each on a line. It returns "" if the host does not report all of
-// them. The error is ErrCwd or the connection's.
+// Program finds the file that the name runs in the directory cwd, in a clean environment. It returns three lines: cwd
+// without links, the path of the file, and the file's SHA-256. It returns "" if the host does not report all of them.
+// The error is ErrCwd or the connection's.
 func (c *Client) Program(ctx context.Context, cwd, name string) (string, error) {
 	mark := newMark()
 	asked := Start{Cwd: cwd, Command: name}
@@ -135,11 +135,11 @@ type Put struct {
 	Path    string // absolute, without links
 	Content []byte
 	SHA256  string // of Content
-	Was     string // SHA-256 of the file that is replaced; empty: there is none
+	Was     string // SHA-256 of the file to replace; empty: no file exists
 }
 
-// Put writes a file as a whole, or not at all. It returns ErrChanged if the file is not the one with the hash Was.
-// After an error that is not this package's, the file may have been written; File finds out.
+// Put writes a file as a whole, or not at all. It returns ErrChanged if the present file does not have the hash Was.
+// After an error that is not this package's, the file may have been written; use File to find out.
 func (c *Client) Put(ctx context.Context, p Put) error {
 	if err := checkID(p.ID); err != nil {
 		return err

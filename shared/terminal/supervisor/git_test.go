@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// monitor has git status make the file TOLD, and filtered git's reading of the file f.
+// monitor makes git status create the file TOLD. filtered does so when git reads the file f.
 const (
 	monitor  = "git config core.fsmonitor 'touch TOLD; false'; "
 	filtered = "git config filter.x.clean 'touch TOLD; cat'; echo y > f; echo 'f filter=x diff=x' > "
@@ -25,12 +25,12 @@ const (
 	included = "printf '[core]\n fsmonitor = touch TOLD; false' > more; "
 )
 
-// repositories are made by these lines in a new repository with one commit, where TOLD is a file that a program of the
-// repository's would make. Their command runs without approval only if the repository is ordinary.
+// repositories describes repositories with one commit in which lines ran. A program that git runs from such a
+// repository creates the file TOLD. command may run without approval only if the repository is ordinary.
 var repositories = map[string]struct {
 	lines, command string
-	ordinary       string // a part of what the command prints; empty: the host refuses it
-	acts           bool   // the command makes TOLD where nothing is checked
+	ordinary       string // part of the command's output; empty: the host refuses the command
+	acts           bool   // without the host's check, the command makes TOLD
 }{
 	"fsmonitor":        {monitor, "status", "", true},
 	"fsmonitor, above": {monitor + "mkdir a", "-C a status", "", true},

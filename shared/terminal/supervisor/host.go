@@ -52,7 +52,7 @@ var (
 	ErrProgram = errors.New("the program or the directory is not the pinned one")
 )
 
-// A MovedError means that the command's directory leads to another place than it had to. The command did not begin.
+// A MovedError means that the command's directory now leads to another place than required. The command did not start.
 type MovedError struct {
 	To string // the place, without links
 }
@@ -65,7 +65,7 @@ var refusals = map[string]error{"begun": ErrBegun, "never": ErrNever, "other": E
 	"walk": ErrWalk, "shared": ErrShared, "git": ErrGit, "changed": ErrChanged, "unwritten": ErrUnwritten,
 	"program": ErrProgram}
 
-// Times are the periods that the host waits for while it runs a command.
+// Times are the periods for which the host waits while it runs a command.
 type Times struct {
 	Term     time.Duration // from ^C to SIGTERM
 	Kill     time.Duration // from ^C to SIGKILL
@@ -89,9 +89,9 @@ type Client struct {
 	since int64 // when the host was asked for its boot and its stamp, in seconds of its clock
 }
 
-// Open returns the client of a host. It reuses what Ask has found out over the same connection. That is safe, because
-// the script itself refuses to begin a command if the stamp or the boot has changed, and any refusal makes the next
-// Open ask again. The error is that of [Ask].
+// Open returns the client of a host. It reuses the results of Ask over the same connection. That is safe: the script
+// itself refuses to start a command if the stamp or the boot has changed, and after any refusal the next Open asks
+// again. The error is that of [Ask].
 func Open(ctx context.Context, conn Conn) (*Client, error) {
 	if m, ok := conn.(Memory); ok {
 		if c, ok := m.Recall().(Client); ok {
@@ -103,8 +103,8 @@ func Open(ctx context.Context, conn Conn) (*Client, error) {
 }
 
 // Ask asks a host for its facts, and installs the keeper there if it is missing. A host without a writable home
-// directory has no keeper: it runs only read-only commands (Start.Plain), and keeps no record of them. The error is
-// the connection's, or reports an answer that cannot be parsed.
+// directory has no keeper: it runs only read-only commands (Start.Plain), and keeps no record of them. The error is the
+// connection's, or reports an answer that cannot be parsed.
 func Ask(ctx context.Context, conn Conn) (*Client, error) {
 	c := &Client{conn: conn, Times: DefaultTimes}
 	if err := c.ask(ctx); err != nil {
@@ -118,7 +118,7 @@ func Ask(ctx context.Context, conn Conn) (*Client, error) {
 	return c, nil
 }
 
-// remember stores v with the connection, for Open. Nil stores nothing.
+// remember stores v with the connection, for Open. A nil v removes the stored value.
 func (c *Client) remember(v any) {
 	if m, ok := c.conn.(Memory); ok {
 		m.Remember(v)
@@ -138,8 +138,8 @@ func (c *Client) ask(ctx context.Context) error {
 	return c.probe(ctx, bare("probe"), strings.NewReader(script))
 }
 
-// installer writes its input to the place of the keeper, completely or not at all. It contains no character that a
-// login shell treats specially within single quotes.
+// installer writes its input to the keeper's path, completely or not at all. It contains no character that a login
+// shell treats specially within single quotes.
 const installer = `umask 077; d=$HOME/.countersign; mkdir -p "$d" && cat >"$d/new.$$" && ` +
 	`[ "$(wc -c <"$d/new.$$")" -eq "$2" ] && chmod 700 "$d/new.$$" && mv "$d/new.$$" "$d/$1" || rm -f "$d/new.$$"`
 
@@ -150,8 +150,8 @@ func (c *Client) install(ctx context.Context) error {
 	return err
 }
 
-// runner runs the keeper, or reports that the keeper is missing. In that case nothing was started, which the caller
-// could not tell from silence. See installer for its characters.
+// runner runs the keeper, or reports that the keeper is missing. Without that report, the caller could not know that
+// nothing was started. See installer for its characters.
 const runner = `[ -r "$0" ] && exec sh "$0" "$@"; for m; do case $m in mark=*) m=${m#mark=}; ` +
 	`echo; echo "$m:begin"; echo; echo "$m:` + gone + `" ;; esac; done`
 
@@ -169,7 +169,7 @@ func bare(verb string, args ...string) string {
 		len(script), verb, strings.Join(args, " "))
 }
 
-// newMark returns a random word that marks the lines printed by the keeper itself.
+// newMark returns a random word that marks the lines that the keeper itself prints.
 func newMark() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it does not fail
@@ -182,7 +182,7 @@ var (
 	name      = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$`)
 )
 
-// reserved reports whether a name in the keeper's directory may not be the name of a journal.
+// reserved reports whether the keeper's directory uses the name for something other than a journal.
 func reserved(id string) bool {
 	return id == "terminals" || id == "stamp" || strings.HasPrefix(id, "keeper-") ||
 		strings.HasPrefix(id, "staged-") || strings.HasPrefix(id, "new.") || strings.HasPrefix(id, "stamp.")
@@ -242,14 +242,14 @@ func (c *Client) probe(ctx context.Context, line string, stdin io.Reader) error 
 	return nil
 }
 
-// Handle returns the handle for finding a command that may have begun. It contains the host's boot, the stamp of its
+// Handle returns the handle for finding a command that may have started. It contains the host's boot, the stamp of its
 // journals, the time when these were read, and the version of the keeper.
 func (c *Client) Handle() string {
 	return strings.Join([]string{c.Facts.Boot, c.Facts.Stamp, strconv.FormatInt(c.since, 10), Version}, "/")
 }
 
 // Journaled reports whether a handle was made on a host with journals. On a host without journals, a command that is
-// not found may still have begun.
+// not found may still have started.
 func Journaled(h string) bool {
 	f := strings.Split(h, "/")
 	return len(f) > 1 && f[1] != ""
@@ -267,8 +267,8 @@ func handle(h string) ([]string, error) {
 	return []string{"boot=" + f[0], "stamp=" + f[1], "since=" + f[2]}, nil
 }
 
-// exec runs a line whose output has the mark, and returns the keeper's last word. The command's output goes to out.
-// errSilent means that the keeper script did not respond.
+// exec runs a line whose output has the mark, and returns the text of the keeper's last line. The command's output goes
+// to out. errSilent means that the keeper did not respond.
 func (c *Client) exec(ctx context.Context, x Exec, mark string, out io.Writer, asks func(bool)) (string, error) {
 	return c.read(ctx, x, NewStream(mark, out), asks)
 }
@@ -292,11 +292,11 @@ func (c *Client) read(ctx context.Context, x Exec, found *Stream, asks func(bool
 	return "", fmt.Errorf("keeper: %w", io.ErrUnexpectedEOF)
 }
 
-// isCut reports whether the keeper began to speak and stopped without a last word, although the connection reported no
-// error.
+// isCut reports whether the keeper started to print and stopped without its last line, although the connection reported
+// no error.
 func isCut(err error) bool { return errors.Is(err, io.ErrUnexpectedEOF) }
 
-// refusal returns the reason why the keeper began nothing, or nil if end is not a refusal.
+// refusal returns the reason why the keeper started nothing, or nil if end is not a refusal.
 func refusal(end string) error {
 	why, refused := strings.CutPrefix(end, "refused:")
 	if !refused {
@@ -309,10 +309,10 @@ func refusal(end string) error {
 	return refusals[why]
 }
 
-// maxEnded is the maximum total length of the names of ended processes, in bytes.
+// maxEnded is the maximum total length of the reported names of ended processes, in bytes.
 const maxEnded = 200
 
-// result parses how a command ended.
+// result parses the keeper's report of how a command ended.
 func result(end string) (Result, error) {
 	if err := refusal(end); err != nil {
 		return Result{}, err

@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// planted are configurations that make a program write the file TOLD, by their paths in the home directory and in the
-// working directory.
+// planted maps paths in the home directory and in the working directory to configurations that make a program write the
+// file TOLD.
 var planted = map[string]string{
 	".bash_env":                          "TELL",
 	".rpmmacros":                         "%_dbpath %(TELL)",
@@ -68,7 +68,7 @@ var exported = []string{"ENV=HOME/.bash_env", "BASH_ENV=HOME/.bash_env", "PAGER=
 	"LOCPATH=HOME", "LC_ALL=told", "LS_COLORS=*=01", "GREP_OPTIONS=-f/etc/passwd", "PS_FORMAT=pid,environ",
 	"TOPRC=HOME/.toprc", "TERMINFO=HOME", "TZDIR=HOME", "GCONV_PATH=HOME", "MALLOC_TRACE=TOLD"}
 
-// tree returns the names, modes, sizes and times of all files below a folder, but for those of the keeper.
+// tree returns the names, modes, sizes and times of all files below a folder, except the keeper's.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -94,7 +94,7 @@ func tree(t *testing.T, dir string) string {
 }
 
 // TestConfigurationsOfLookers runs a command of each program that may run without approval, with every configuration
-// that could make it run something else. Nothing else runs, no file changes, and none waits.
+// that could make it run something else. Nothing else runs, no file changes, and no command waits.
 func TestConfigurationsOfLookers(t *testing.T) {
 	t.Parallel()
 	commands, err := os.ReadFile("../shell/testdata/lookers.txt")

@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// before returns a PATH on which a program first runs a line of sh. In this line, $j is the journal of the command
-// "midst". It runs only while that journal exists.
+// before returns a PATH in which the program first runs a line of sh. In this line, $j is the journal of the command
+// "midst". The line runs only while that journal exists.
 func before(t *testing.T, program, first string) string {
 	path := sshd.Without(t, program)
 	real, err := exec.LookPath(program)
@@ -70,7 +70,8 @@ func TestClaimInProgress(t *testing.T) {
 	})
 }
 
-// TestInputDuringStart types for a command that begins while the host looks for it. The input is to be sent again.
+// TestInputDuringStart types for a command that starts while the host looks for it. The client must send the input
+// again.
 func TestInputDuringStart(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{Path: before(t, "grep", `mkfifo "$j/in" && echo /midst/1 >>"${j%/*}/stamp"`)})
 	k := open(t, s)

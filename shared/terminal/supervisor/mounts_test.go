@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestMountedOnDemand lets a host report mounts of an automounter or of a user's file system. A command that runs
-// without approval reads none of these folders, neither by a link nor on its way below a folder.
+// TestMountedOnDemand makes a host report mounts of an automounter or of a user's file system. A command that runs
+// without approval reads none of these folders, neither through a link nor while it searches a folder.
 func TestMountedOnDemand(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -68,8 +68,8 @@ func TestMountedOnDemand(t *testing.T) {
 	}
 }
 
-// TestKernelFiles lets a host report file systems whose files the kernel answers for. A command that runs without
-// approval reads none that a reader empties, such as a pipe of traces, and searches none of these folders.
+// TestKernelFiles makes a host report file systems whose files the kernel provides. A command that runs without
+// approval reads no file whose content a reader consumes, such as a pipe of traces, and searches none of these folders.
 func TestKernelFiles(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestPrivateFolders tests the folders below which a program may search that could follow a link: no other user can put
-// one there, and no list of ignored files is one.
+// TestPrivateFolders tests programs that could follow a link below a folder. They may search a folder only if no other
+// user can put a link there, and if no list of ignored files is a link.
 func TestPrivateFolders(t *testing.T) {
 	t.Parallel()
 	k, err := supervisor.Open(t.Context(), sshd.Start(t, sshd.Options{}).Dial())

@@ -10,8 +10,8 @@ import (
 
 // Shell attaches to the person's own shell of a terminal, and starts one if there is none. It returns when the shell
 // ends, when in ends, or when ctx ends. The host keeps the shell and at least its last 256 KiB of output, which Shell
-// writes first when it attaches again. Shell waits only briefly for a slow out; then some output is left out, and a
-// line says so. If Facts.PTY is false, the shell ends with the connection. resize may be nil. The error is ErrHome if a
+// writes first when it attaches again. Shell waits only briefly for a slow out, then leaves out some output and says so
+// in a line. If Facts.PTY is false, the shell ends with the connection. resize may be nil. The error is ErrHome if a
 // shell cannot be started without a writable home directory, or the connection's.
 func (c *Client) Shell(ctx context.Context, terminalID string, size Size, in io.Reader, out io.Writer,
 	resize <-chan Size) error {
@@ -27,7 +27,7 @@ func (c *Client) Shell(ctx context.Context, terminalID string, size Size, in io.
 	return err
 }
 
-// lastly calls a function when a reader ends.
+// lastly is a reader that calls a function when it ends.
 type lastly struct {
 	io.Reader
 	end func()
@@ -56,7 +56,7 @@ func (c *Client) shell(ctx context.Context, terminalID string, size Size, in io.
 	case !c.Facts.PTY:
 		end, err := c.exec(ctx, Exec{Line: c.line("shell", append(args, "pty=channel")...), Stdin: in, PTY: &size,
 			Resize: resize}, mark, out, nil)
-		if isCut(err) { // the shell itself ran, and it prints no last line
+		if isCut(err) { // the shell ran, and no last line follows it
 			return nil
 		}
 		return errors.Join(err, refusal(end))
@@ -64,7 +64,7 @@ func (c *Client) shell(ctx context.Context, terminalID string, size Size, in io.
 	over, stop := context.WithCancel(ctx)
 	var wait sync.WaitGroup
 	found := NewStream(mark, out)
-	found.begin = func() { // an earlier one would be overtaken by the shell's first size
+	found.begin = func() { // an earlier size would be overwritten by the shell's first size
 		wait.Go(func() { c.resize(over, terminalID, resize) })
 	}
 	end, err := c.read(ctx, Exec{Line: c.line("shell", args...), Stdin: in}, found, nil)
@@ -90,7 +90,7 @@ func (c *Client) resize(ctx context.Context, terminalID string, sizes <-chan Siz
 	}
 }
 
-// Close ends the person's shell of a terminal, and deletes everything that the host keeps about the terminal.
+// Close ends the person's shell of a terminal, and deletes everything that the host stores about the terminal.
 func (c *Client) Close(ctx context.Context, terminalID string) error {
 	if !name.MatchString(terminalID) {
 		return fmt.Errorf("supervisor: %q cannot be the name of a terminal", terminalID)
@@ -101,7 +101,7 @@ func (c *Client) Close(ctx context.Context, terminalID string) error {
 	return c.simple(ctx, "close", "term="+terminalID)
 }
 
-// simple runs a verb without a result.
+// simple runs a verb that has no result.
 func (c *Client) simple(ctx context.Context, verb string, args ...string) error {
 	mark := newMark()
 	_, err := c.exec(ctx, Exec{Line: c.line(verb, append(args, "mark="+mark)...)}, mark, io.Discard, nil)

@@ -11,24 +11,24 @@ import (
 const longest = 16 << 10
 
 // A Stream parses the keeper's output as it arrives. It skips everything that the login shell prints before the keeper,
-// passes on the command's output, and holds back the keeper's last line. A line is the last line only if nothing
-// follows it; the same line in the middle of the output is output.
+// passes on the command's output, and holds back the keeper's last line. A line is the keeper's last line only if
+// nothing follows it. The same line in the middle of the output is output.
 type Stream struct {
 	mark  string
 	head  string // start of the last line, and of every line that might be the last
 	out   io.Writer
 	begun bool
-	begin func() // called when the keeper begins to speak; may be nil
-	held  []byte // before the beginning: the end of the output so far; later: a possible last line
+	begin func() // called when the keeper starts to print; may be nil
+	held  []byte // before the keeper starts: the end of the output so far; later: a possible last line
 }
 
-// NewStream returns a parser for a stream with this mark. The command's output goes to out. After an error of out,
-// nothing more is written to it.
+// NewStream returns a parser for a stream with this mark. The command's output goes to out. After an error of out, the
+// stream writes nothing more to it.
 func NewStream(mark string, out io.Writer) *Stream {
 	return &Stream{mark: mark, head: "\n" + mark + ":", out: out}
 }
 
-// Begun reports whether the keeper has begun to speak.
+// Begun reports whether the keeper has started to print.
 func (s *Stream) Begun() bool { return s.begun }
 
 // Write parses the next part of the stream. It never fails.

@@ -12,7 +12,7 @@ import (
 
 const mark = "0123456789abcdef0123456789abcdef"
 
-// read reads a stream in parts of the size.
+// read parses a stream in parts of the given size.
 func read(in string, size int) (out, end string, ok bool) {
 	var b bytes.Buffer
 	s := supervisor.NewStream(mark, &b)
@@ -101,7 +101,7 @@ func FuzzStream(f *testing.F) {
 			return
 		}
 		out, end, ok := read("\n"+mark+":begin\n"+printed+"\n"+mark+":END\n", size)
-		// A terminal turns the keeper's \n into \r\n, so a \r in front of it is taken for the keeper's.
+		// A terminal turns the keeper's \n into \r\n, so a \r before it counts as the keeper's.
 		if !ok || end != "END" || out != printed && out+"\r" != printed {
 			t.Fatalf("by %d: %q, %q, %t; want %q", size, out, end, ok, printed)
 		}

@@ -39,7 +39,7 @@ func shown(raw []byte) string {
 	return b.String()
 }
 
-// A line is a line of a terminal while it is written.
+// A line is one line of a terminal that is being written.
 type line struct {
 	cells []string
 	at    int
@@ -58,7 +58,7 @@ func (l *line) write(text []byte, to *strings.Builder) {
 		seq, _, n, state := ansi.DecodeSequence(text[:min(len(text), longestSequence)], ansi.NormalState, p)
 		first, _ := utf8.DecodeRune(seq)
 		switch {
-		case state != ansi.NormalState: // not a sequence: an unfinished one hides nothing
+		case state != ansi.NormalState: // not a sequence: an unfinished sequence hides nothing
 			n = 1
 		case first == ansi.ESC:
 			l.erase(ansi.Cmd(p.Command()), p)
@@ -147,7 +147,7 @@ func (k *Kept) Write(p []byte) (int, error) {
 		p = p[len(p)-last:]
 	}
 	k.tail = append(k.tail, p...)
-	if len(k.tail) > 2*last { // not at every write
+	if len(k.tail) > 2*last { // not at every write, because it copies the tail
 		k.tail = append(k.tail[:0], k.tail[len(k.tail)-last:]...)
 	}
 	return n, nil

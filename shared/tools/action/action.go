@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// Prefix begins the model-facing name of every action.
+// Prefix is the start of each action's name for the model.
 const Prefix = "action_"
 
 var (
@@ -28,7 +28,7 @@ type Action struct {
 	Name     string
 	Plugin   string
 	File     string    // the plugin.yaml that lists it, within the folder
-	Line     int       // the line of the entry
+	Line     int       // line of the entry
 	Named    bool      // the plugin offers it only to agents whose files name it
 	Metadata *Metadata // nil: the action can be called only by its name
 }
@@ -54,7 +54,7 @@ type Metadata struct {
 	notes []string // keys of the file that this package ignores
 }
 
-// Reached is an argument that contains targets of one kind: its value, or each value of its list, is a target.
+// Reached names an argument that contains targets of one kind. Its value, or each element of its list, is a target.
 type Reached struct {
 	Kind  tool.TargetKind
 	Field string
@@ -63,7 +63,7 @@ type Reached struct {
 // Shown is an argument in a preview, with its label, and with display names for its values if the file has some.
 type Shown struct {
 	Label, Field string
-	Names        map[string]string // by value; nil: the values themselves are shown
+	Names        map[string]string // display names by value; nil: the values themselves are shown
 }
 
 // A Piece of a preview's title is fixed text, or the value of a required argument.

@@ -15,7 +15,7 @@ type Problem = strictyaml.Problem
 // document is a YAML file that holds one mapping.
 type document struct {
 	*strictyaml.Document
-	contracts []string // the names of the contracts that the file imports
+	contracts []string // names of the contracts that the file imports
 	unused    []string // keys without effect here, each once
 }
 
@@ -24,7 +24,7 @@ func parse(file string, data []byte) (*document, error) {
 	return &document{Document: d}, err
 }
 
-// note returns at most one line, which lists the keys of the file that this package ignores.
+// note returns a line that lists the keys of the file that this package ignores, or nothing.
 func (d *document) note(file string) []string {
 	if len(d.unused) == 0 {
 		return nil
@@ -32,7 +32,7 @@ func (d *document) note(file string) []string {
 	return []string{file + ": these keys have no effect here: " + strings.Join(d.unused, ", ")}
 }
 
-// unknown treats an unknown key as another program's key, unless it is nearly one of ours.
+// unknown accepts an unknown key as another program's, unless it is almost one of ours.
 func (d *document) unknown(key string, ours []string) (misspelt bool) {
 	if slices.ContainsFunc(ours, func(our string) bool { return nearly(key, our) }) {
 		return true
@@ -43,7 +43,7 @@ func (d *document) unknown(key string, ours []string) (misspelt bool) {
 	return false
 }
 
-// nearly reports whether a differs from b only in case, or in one letter that is missing, wrong or added.
+// nearly reports whether a differs from b only in letter case, or in one letter that is missing, wrong or added.
 func nearly(a, b string) bool {
 	a, b = strings.ToLower(separators.Replace(a)), strings.ToLower(separators.Replace(b))
 	if len(a) > len(b) {
@@ -75,7 +75,7 @@ func (d *document) section(n *yaml.Node, keys ...string) (section, error) {
 	return section{d, s}, err
 }
 
-// tolerant is a section in which other programs can have keys of their own. Messages do not list the keys in also.
+// tolerant returns a section in which other programs can have keys of their own. Messages do not list the keys in also.
 func (d *document) tolerant(n *yaml.Node, also []string, keys ...string) (section, error) {
 	if n.Kind != yaml.MappingNode {
 		return d.section(n, keys...)

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictyaml"
 )
 
-// Categories of an action: queries change nothing.
+// Categories of an action. Queries change nothing.
 var (
 	queries  = []string{"query", "read", "read-only"}
 	commands = []string{"action", "mutation", "server-action"}
@@ -54,7 +54,7 @@ func (m *Metadata) readEffect(s section) (err error) {
 	return m.readApproval(s)
 }
 
-// checkClass sets the class if the file does not have it, and otherwise checks that it fits the side effect.
+// checkClass sets the class if the file has none, and otherwise checks that it fits the side effect.
 func (m *Metadata) checkClass(s section) error {
 	switch {
 	case m.Class == "" && m.SideEffect:
@@ -90,7 +90,7 @@ func (m *Metadata) readApproval(s section) error {
 	return nil
 }
 
-// readCall reads the settings of a call and of its result.
+// readCall reads the settings for calls and their results.
 func (m *Metadata) readCall(s section) (err error) {
 	if m.Timeout, err = s.duration("timeout", 0, time.Second, maxCall); err != nil {
 		return err

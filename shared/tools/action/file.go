@@ -25,8 +25,7 @@ const (
 	maxKept         = 64 << 10 // of an action with a side effect, whose result is recorded
 )
 
-// ParseMetadata decodes a .jay-action file. It uses file as the file's name in errors. It also returns the action's
-// own name.
+// ParseMetadata parses a .jay-action file. file is its name in errors. It also returns the action's own name.
 func ParseMetadata(file string, data []byte) (name string, m *Metadata, err error) {
 	d, err := parse(file, data)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// FuzzMetadata checks that a file is either refused, in one line with the place, or makes a tool.
+// FuzzMetadata checks that a file is either refused, in one line with the place, or becomes a tool.
 func FuzzMetadata(f *testing.F) {
 	for _, file := range []string{"search-products", "add-to-cart"} {
 		data, err := os.ReadFile("testdata/shop/actions/" + file + extension)

@@ -18,12 +18,12 @@ type Handlers map[string]Handler
 // A Handler is a Go function that runs an action. Make one with [Handle] or [Query].
 type Handler struct {
 	in, out    *jsonschema.Schema
-	sideEffect bool // the default, if no file has it
+	sideEffect bool // the default if the action has no file
 	run        func(context.Context, tool.Call) (json.RawMessage, error)
 }
 
-// Handle returns a handler that calls f. The types of f must fit the action's file, if it has one. For errors of f see
-// [tool.Ambiguous] and [tool.Transient]; any other error means that nothing happened.
+// Handle returns a handler that calls f. The types of f must match the action's file, if it has one. f can return
+// [tool.Ambiguous] and [tool.Transient] errors; any other error means that nothing happened.
 func Handle[In, Out any](f func(context.Context, tool.Call, In) (Out, error)) Handler {
 	h := Handler{sideEffect: true, in: schemaOf[In](), out: schemaOf[Out]()}
 	h.run = func(ctx context.Context, c tool.Call) (json.RawMessage, error) {
@@ -113,7 +113,7 @@ func kind(s *jsonschema.Schema) string {
 	return s.Type
 }
 
-// typeOf returns the file's type, on either side.
+// typeOf returns the type in the file, which is on either side.
 func typeOf(narrow, wide *jsonschema.Schema, at string) string {
 	if len(at) >= 11 && at[:11] == "inputSchema" {
 		return cmp.Or(kind(narrow), "values of any type")

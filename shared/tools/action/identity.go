@@ -12,8 +12,8 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// Header is the HTTP header that tells an endpoint for which user the call is made. Its value is a JWT that is valid
-// for one request, signed with HS256 and the operator's key.
+// Header is the HTTP header that identifies the user of a call to an endpoint. Its value is a JWT that is valid for one
+// request, signed with HS256 and the operator's key.
 const Header = "Countersign-Identity"
 
 // identityLife is the lifetime of an identity.
@@ -27,9 +27,9 @@ type identity struct {
 	BodyHash string `json:"bodyHash"` // SHA-256 of the body in hexadecimal; of the query if there is no body
 }
 
-// DeriveKey returns the key of one endpoint (binding: {key: derived}) as the text that both sides use: HKDF (RFC
-// 5869, SHA-256) of the operator's key over the action's name and the origin of its URL, in hexadecimal. The endpoint
-// cannot sign for another endpoint with it.
+// DeriveKey returns the key of one endpoint (binding: {key: derived}), in hexadecimal. It is the HKDF (RFC 5869,
+// SHA-256) of the operator's key over the action's name and the origin of its URL. Both sides use the hexadecimal text.
+// The endpoint cannot use its key to sign for another endpoint.
 func DeriveKey(operator []byte, a Action) (string, error) {
 	if a.Metadata == nil || a.Metadata.Binding == nil || !a.Metadata.Binding.DerivedKey {
 		return "", fmt.Errorf("the action %s has no key of its own; its binding needs key: derived", a.Name)

@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// jays are files of actions as jay-stack has them, from their third line on.
+// jays are files of actions in jay-stack's notation, without their first two lines.
 var jays = []string{
 	"inputSchema: {}\n",
 	"inputSchema: {}\noutputSchema:\n  - _id: string\n    count: number\n",
@@ -48,8 +48,8 @@ var jays = []string{
 	"inputSchema:\n  a: string[][]\n  b: enum(x | y)[]\n  c: record(enum(x | y))\n  d: record(string)[]\n",
 }
 
-// asJay prints the schemas that jay-stack's own compiler reads in the files. Packages of it that no registry serves are
-// empty: none of their functions is called.
+// asJay prints the schemas that jay-stack's own compiler reads from the files. Packages that no registry provides are
+// replaced by empty ones, because none of their functions is called.
 const asJay = `
 import { register } from 'node:module';
 const [jay, files] = [process.argv[2], JSON.parse(process.argv[3])];
@@ -112,7 +112,7 @@ func TestFilesOfJay(t *testing.T) {
 	}
 }
 
-// plainly returns a schema as JSON has it.
+// plainly returns a schema as decoded JSON.
 func plainly(t *testing.T, s *jsonschema.Schema) (v any) {
 	t.Helper()
 	raw, err := json.Marshal(s)
@@ -125,8 +125,8 @@ func plainly(t *testing.T, s *jsonschema.Schema) (v any) {
 	return v
 }
 
-// essence returns a schema without what both sides may say differently: descriptions, null beside an object, empty
-// lists, and that an object is closed.
+// essence returns a schema without the parts that may differ between the two: descriptions, null next to object, empty
+// lists, and the mark that an object is closed.
 func essence(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok {
@@ -148,7 +148,7 @@ func essence(v any) any {
 	return out
 }
 
-// TestForeignSchemas reads what JSON Schema has beside our own keywords, and checks calls by it.
+// TestForeignSchemas reads keywords of JSON Schema that our own files do not use, and checks calls with them.
 func TestForeignSchemas(t *testing.T) {
 	for text, want := range map[string]string{
 		"{type: [string, 'null']}":                  `{"type":["string","null"]}`,
@@ -190,7 +190,7 @@ func TestForeignSchemas(t *testing.T) {
 	}
 }
 
-// TestNamesOfJay reads names that jay-stack accepts and identifiers of Go do not.
+// TestNamesOfJay reads names that jay-stack accepts although they are not Go identifiers.
 func TestNamesOfJay(t *testing.T) {
 	dir := folder(t, map[string]string{
 		"plugin.yaml": "name: shop\nactions:\n  - name: search-products\n    action: a.jay-action\n" +
@@ -220,7 +220,8 @@ func anything(_ context.Context, _ tool.Call, in map[string]any) (map[string]any
 	return in, nil
 }
 
-// TestPluginsOfJay loads plugins with the keys of jay-stack, and some without actions. A line says what has no effect.
+// TestPluginsOfJay loads plugins with the keys of jay-stack, and some without actions. A line lists the keys without
+// effect.
 func TestPluginsOfJay(t *testing.T) {
 	dir := folder(t, map[string]string{
 		"shop/plugin.yaml": "name: shop\nmodule: ./dist\ninit: start\nroutes: [{path: /a}]\nvalidators: []\n" +

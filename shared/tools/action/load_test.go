@@ -56,7 +56,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// whole is a valid file; the tests break it.
+// whole is a valid file. The tests introduce mistakes.
 const whole = `name: search
 description: Searches.
 inputSchema:
@@ -229,7 +229,7 @@ func TestLoadFileErrors(t *testing.T) {
 	}
 }
 
-// A file of a few lines that expands to a billion texts is refused before it is expanded.
+// TestAliasBomb checks that a short file that expands to a billion texts is refused before it is expanded.
 func TestAliasBomb(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n")
@@ -296,7 +296,7 @@ func TestLoadFolderErrors(t *testing.T) {
 	}
 }
 
-// CS-011: two names that are equal for the model are an error at the start.
+// TestLoadNameCollision covers CS-011: two names that are equal for the model are an error at the start.
 func TestLoadNameCollision(t *testing.T) {
 	_, err := Load(folder(t, map[string]string{"plugin.yaml": "name: p\nactions:\n  - a.b_c\n  - a_b.c\n"}))
 	if err == nil || !strings.Contains(err.Error(), "plugin.yaml:4") || !strings.Contains(err.Error(), "action_a_b_c") {
@@ -333,7 +333,7 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// TestLoadDeclaredTool compares what a file says of its action with the tool that is made of it.
+// TestLoadDeclaredTool compares the declarations in a file with the tool that is made from it.
 func TestLoadDeclaredTool(t *testing.T) {
 	const file = `name: order.cancel
 description: Cancels orders.

@@ -9,12 +9,12 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictyaml"
 )
 
-// expanded converts a schema to JSON Schema if the file has it in the notation of jay-stack's later releases. There,
-// an object is its properties ("name?" is an optional one), a list has the schema of its items, and a text names a
-// type. The nodes keep the file's lines.
+// expanded converts a schema to JSON Schema if the file has it in the notation of jay-stack's later releases. In that
+// notation an object is a mapping of its properties ("name?" is an optional one), a list contains the schema of its
+// items, and a text is the name of a type. The nodes keep the file's lines.
 func (d *document) expanded(n *yaml.Node, input bool) (*yaml.Node, error) {
 	switch {
-	case n.Kind != yaml.MappingNode && input: // refused later, as a schema
+	case n.Kind != yaml.MappingNode && input: // refused later, when it is read as a schema
 		return n, nil
 	case input && len(n.Content) == 0: // no arguments
 		return schemaAt(n, "object"), nil
@@ -24,14 +24,14 @@ func (d *document) expanded(n *yaml.Node, input bool) (*yaml.Node, error) {
 	return d.expand(n)
 }
 
-// mayBeObject reports whether the schema n allows objects. An input always is one.
+// mayBeObject reports whether the schema n allows objects. An input is always an object.
 func mayBeObject(n *yaml.Node) bool {
 	t := valueOf(n, "type")
 	return t == nil || t.Kind != yaml.ScalarNode || t.Value == "object"
 }
 
-// isSchema reports whether n is a JSON Schema, and not an object in the notation whose properties have the names of
-// keywords. As in jay-stack, {type: string, title: string} is an object with two properties.
+// isSchema reports whether n is a JSON Schema, and not an object in the notation whose properties happen to have the
+// names of keywords. As in jay-stack, {type: string, title: string} is an object with two properties.
 func isSchema(n *yaml.Node) bool {
 	t := valueOf(n, "type")
 	switch {
@@ -122,7 +122,7 @@ func (d *document) expandList(n *yaml.Node) (*yaml.Node, error) {
 func (d *document) expandObject(n *yaml.Node) (*yaml.Node, error) {
 	s := schemaAt(n, "object")
 	if len(n.Content) == 0 {
-		return s, nil // with any properties
+		return s, nil // an object with any properties
 	}
 	properties, required := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: n.Line},
 		&yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: n.Line}

@@ -21,8 +21,8 @@ const (
 	maxActions = 200
 )
 
-// Load reads the folder's plugins: its own plugin.yaml, and one in each of its direct subfolders. The actions have
-// the order of their files, and plugins the order of their folders' names.
+// Load reads the plugins in the folder: its own plugin.yaml, and one in each of its direct subfolders. The actions have
+// the order of their files, and the plugins the order of their folders' names.
 func Load(dir string) ([]Action, error) {
 	l, err := load(dir)
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *loader) plugin(folder string) error {
 		return err
 	}
 	list := s.Values["actions"]
-	if list == nil || list.ShortTag() == "!!null" { // a plugin that has only pages
+	if list == nil || list.ShortTag() == "!!null" { // the plugin has only pages
 		list = &yaml.Node{Kind: yaml.SequenceNode}
 	}
 	if list.Kind != yaml.SequenceNode {
@@ -126,7 +126,7 @@ func (l *loader) plugin(folder string) error {
 	return nil
 }
 
-// entry is a name, or a name with its file.
+// entry reads a name, or a name with its file.
 func (l *loader) entry(d *document, n *yaml.Node, folder string) (a Action, err error) {
 	if n.Kind == yaml.ScalarNode {
 		a.Name, err = d.actionName(n)
@@ -165,8 +165,8 @@ func (l *loader) entry(d *document, n *yaml.Node, folder string) (a Action, err 
 	return a, nil
 }
 
-// find returns the path of an action's file. It is the path that the plugin names, or else the one in the exports of
-// the package. A package that is not built yet has its files in lib and not in dist.
+// find returns the path of an action's file: the path that the plugin names, or else the one in the exports of the
+// package. A package that is not built yet has its files in lib instead of dist.
 func (l *loader) find(folder, named string) string {
 	file := path.Join(folder, named)
 	var built struct {
@@ -189,7 +189,7 @@ func (l *loader) find(folder, named string) string {
 	return file
 }
 
-// add adds an action. It refuses a duplicate name, the action's own or the model's.
+// add adds an action. It refuses a duplicate of its own name or of its name for the model.
 func (l *loader) add(d *document, n *yaml.Node, a Action) error {
 	if len(l.actions) == maxActions {
 		return d.Wrong(n, "there are more than %d actions", maxActions)

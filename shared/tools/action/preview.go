@@ -56,8 +56,8 @@ func others(shown []Shown, values map[string]json.RawMessage, label func(string)
 	return shown
 }
 
-// add shows one argument, under its display name if it has one. If a value of a named argument has no name, add warns
-// of it, because the value may look like another one's name.
+// add shows one argument, under its display name if it has one. If the argument has display names but its value has
+// none, add warns about it, because the value may look like a display name.
 func (a Action) add(p *tool.Preview, s Shown, raw json.RawMessage) {
 	name, known := s.nameOf(raw)
 	if known {
@@ -87,8 +87,8 @@ func (s Shown) nameOf(raw json.RawMessage) (name string, known bool) {
 	return name, known
 }
 
-// choices returns the possible values of the argument if there is a list of them: its names in their order, or its
-// enum.
+// choices returns the possible values of the argument if it has a list of them: its display names in their order, or
+// its enum.
 func (a Action) choices(s Shown) (out []tool.Choice) {
 	if len(s.Names) > tool.MaxChoices || a.Metadata == nil {
 		return nil
@@ -110,7 +110,7 @@ func (a Action) choices(s Shown) (out []tool.Choice) {
 }
 
 // title returns the file's title with the values of the call, or else the first sentence of the description, or the
-// name. Values have quotation marks and display names do not, so a value cannot pass for a name.
+// name. Values have quotation marks and display names do not, so a value cannot pass for a display name.
 func (a Action) title(shown []Shown, values map[string]json.RawMessage) string {
 	if a.Metadata == nil {
 		return a.Name
@@ -132,7 +132,7 @@ func (a Action) title(shown []Shown, values map[string]json.RawMessage) string {
 func inTitle(shown []Shown, field string, raw json.RawMessage) string {
 	i := slices.IndexFunc(shown, func(s Shown) bool { return s.Field == field })
 	if i < 0 {
-		return "…" // a default that the call does not have
+		return "…" // the call lacks this value
 	}
 	if name, known := shown[i].nameOf(raw); known {
 		return name

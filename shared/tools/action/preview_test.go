@@ -43,7 +43,8 @@ func card(t *testing.T, file, args string) tool.Preview {
 	return p
 }
 
-// People read names and titles, and an editor learns which argument each line is, and what it may be instead.
+// TestPreviewNames checks that the card shows display names and titles, and which argument each line belongs to, with
+// its possible values.
 func TestPreviewNames(t *testing.T) {
 	p := card(t, rated1, `{"note":"n","pace":"slow","stars":4,"thing":"t-1"}`)
 	want := []tool.Field{{Label: "Thing", Value: "Blue Mug", Argument: "thing"},
@@ -59,7 +60,7 @@ func TestPreviewNames(t *testing.T) {
 	}
 }
 
-// A value that has no name cannot pass for one that has.
+// TestPreviewValueWithoutName checks that a value without a display name cannot pass for one that has a name.
 func TestPreviewValueWithoutName(t *testing.T) {
 	for value, title := range map[string]string{
 		"Blue Mug":              "Rate “Blue Mug” with 1 stars",
@@ -81,7 +82,8 @@ func TestPreviewValueWithoutName(t *testing.T) {
 	}
 }
 
-// A card stays small: of more names than it can list none is offered, and the value is shown by its own nevertheless.
+// TestPreviewManyNames checks that a card stays small. With too many display names it offers no choices, but it still
+// shows the display name of the value.
 func TestPreviewManyNames(t *testing.T) {
 	var names []string
 	for i := range tool.MaxChoices + 1 {
@@ -94,7 +96,7 @@ func TestPreviewManyNames(t *testing.T) {
 	}
 }
 
-// A title names only what each call has.
+// TestPreviewTitle checks that a title contains only arguments that every call has.
 func TestPreviewTitle(t *testing.T) {
 	file := strings.Replace(rated1, "Rate {thing}", "Rate {note}", 1)
 	if _, _, err := ParseMetadata("a.jay-action", []byte(file)); err == nil || !strings.Contains(err.Error(), `"note" may be`) {

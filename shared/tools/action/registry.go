@@ -22,22 +22,22 @@ import (
 type Registry struct {
 	actions []Action
 	tools   map[string]*tool.Tool // by the actions' own names
-	names   map[string]string     // by the names for the model
+	names   map[string]string     // own names by the names for the model
 	unbound []string
 	notes   []string
 }
 
-// Options for Open.
+// Options configure [Open] and [New].
 type Options struct {
 	Handlers Handlers
 	Keys     [][]byte         // the first one signs the caller's identity; required if an action has a binding
-	Issuer   string           // the clock for identities
-	Now      func() time.Time // nil is time.Now
+	Issuer   string           // the issuer in identities
+	Now      func() time.Time // the clock for identities; nil is time.Now
 	// a name that resolves to a loopback address is refused; a literal loopback address is not
 	Deployed bool
 }
 
-// MinKey is the minimum length of the key in bytes.
+// MinKey is the minimum length of a key in bytes.
 const MinKey = 32
 
 // Open loads the folder and returns its actions with their handlers and bindings.
@@ -175,7 +175,7 @@ func (r *Registry) Names() []string {
 	return names
 }
 
-// WithMetadata returns the actions that the model knows.
+// WithMetadata returns the actions that the model can call.
 func (r *Registry) WithMetadata() []Action {
 	return slices.DeleteFunc(slices.Clone(r.all()), func(a Action) bool { return r.tools[a.Name].UserOnly })
 }
@@ -187,7 +187,8 @@ func (r *Registry) all() []Action {
 	return r.actions
 }
 
-// Tool returns the action as a tool, or nil if there is no such action. One without metadata is hidden from the model.
+// Tool returns the action as a tool, or nil if the action does not exist. An action without metadata is hidden from the
+// model.
 func (r *Registry) Tool(name string) *tool.Tool {
 	if r == nil {
 		return nil
@@ -205,7 +206,7 @@ func (r *Registry) Tools() tool.Set {
 	return set
 }
 
-// Resolve returns the action that the model calls by geminiName.
+// Resolve returns the action's own name for its name for the model.
 func (r *Registry) Resolve(geminiName string) (name string, ok bool) {
 	if r == nil {
 		return "", false

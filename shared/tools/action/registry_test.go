@@ -208,7 +208,8 @@ func TestRegistryHandlerErrors(t *testing.T) {
 	}
 }
 
-// The files of seed 001 load unchanged, and an action without handler and binding returns an error that says so.
+// TestRegistrySeedFiles checks that the files of seed 001 load unchanged, and that an action without handler and
+// binding returns an error that says so.
 func TestRegistrySeedFiles(t *testing.T) {
 	r, err := Open("testdata/seed", Options{})
 	if err != nil {
@@ -247,8 +248,8 @@ func TestRegistryReadOnlyAction(t *testing.T) {
 	}
 }
 
-// An object in an input that names no properties allows any, as the seed's pageState does; so does a list that names no
-// items.
+// TestOpenSchemas checks that an object in an input without named properties allows any, as the seed's pageState does,
+// and that a list without a schema of items allows any.
 func TestOpenSchemas(t *testing.T) {
 	_, m, err := ParseMetadata("a.jay-action", []byte(`name: a
 description: A.
@@ -277,8 +278,8 @@ inputSchema:
 	}
 }
 
-// The first key signs; an endpoint's key is derived from the operator's, its name and its origin, and differs from
-// every other.
+// TestDerivedKeys checks that an endpoint's key is derived from the operator's first key, the action's name and the
+// origin, and differs from every other.
 func TestDerivedKeys(t *testing.T) {
 	text := strings.Replace(whole, "binding:", "binding:\n  key: derived", 1)
 	_, m, err := ParseMetadata("search.jay-action", []byte(text))
@@ -302,7 +303,7 @@ func TestDerivedKeys(t *testing.T) {
 	}
 }
 
-// The notation of jay-stack's later releases means the same as JSON Schema.
+// TestNotation checks that the notation of jay-stack's later releases means the same as JSON Schema.
 func TestNotation(t *testing.T) {
 	const compact = `name: a
 description: A.

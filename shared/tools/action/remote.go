@@ -34,7 +34,7 @@ type remote struct {
 }
 
 // execute sends the request and returns its outcome. The user and the model see the endpoint's answer only if it is a
-// result.
+// valid result.
 func (b *remote) execute(ctx context.Context, c tool.Call) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.Timeout)
 	defer cancel()
@@ -95,7 +95,7 @@ func (b *remote) request(ctx context.Context, c tool.Call) (*http.Request, error
 	return req, nil
 }
 
-// queryOf encodes arguments as a query: a list as its name repeated for each entry, an object as JSON.
+// queryOf encodes arguments as a query: a list as one parameter for each element, an object as JSON.
 func queryOf(args json.RawMessage) (string, error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(args, &values); err != nil {
@@ -119,12 +119,12 @@ func queryOf(args json.RawMessage) (string, error) {
 	return q.Encode(), nil
 }
 
-// undecided holds the 4xx statuses after which the outcome is unknown: the endpoint or a proxy gave up waiting (408,
+// undecided lists the 4xx statuses after which the outcome is unknown: the endpoint or a proxy gave up waiting (408,
 // 499), or has seen the request before (409, 425).
 var undecided = []int{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, 499}
 
-// interpret interprets the status: 2xx is done, 4xx except the undecided ones is not done, and any other is unknown
-// unless the endpoint says that it was too busy. A status in the file's refusedBy is always not done.
+// interpret interprets the status: 2xx means done, and 4xx means not done, except the undecided ones. Any other status
+// means unknown, unless the endpoint says that it was too busy. A status in the file's refusedBy always means not done.
 func (b *remote) interpret(res *http.Response) error {
 	busy := res.StatusCode == http.StatusTooManyRequests ||
 		res.StatusCode == http.StatusServiceUnavailable &&
@@ -148,8 +148,7 @@ func (b *remote) refused(status int) error {
 		status)
 }
 
-// result reads the answer. The status has already said that the call is done: an unreadable answer does not change
-// that.
+// result reads the answer. The call is done according to the status, and an unreadable answer does not change that.
 func (b *remote) result(res *http.Response) (json.RawMessage, error) {
 	body, err := io.ReadAll(io.LimitReader(res.Body, b.MaxResponseBytes+1))
 	kind, _, typeErr := mime.ParseMediaType(res.Header.Get("Content-Type"))
@@ -189,8 +188,8 @@ func (b *remote) failure(code fault.Code, words string, why error) *fault.Error 
 	return fault.New(fault.Tool, code, "%s", words).Because(why)
 }
 
-// cause returns the text of a client's error without its URL, because the query holds arguments. It does not wrap the
-// error: a timeout before anything was sent leaves nothing unclear.
+// cause returns the text of a client's error without its URL, because the query contains arguments. It does not wrap
+// the error, because a timeout before anything was sent must not make the outcome unclear.
 func cause(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -63,7 +63,7 @@ func TestBusyEndpointRetryAfter(t *testing.T) {
 	for asked, want := range map[string]time.Duration{"600": 10 * time.Minute,
 		now.Add(time.Hour).Format(http.TimeFormat): time.Hour, "": 0} {
 		url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			w.Header()["Date"] = nil // then the time counts from our own clock
+			w.Header()["Date"] = nil // the time then counts from this machine's clock
 			w.Header().Set("Retry-After", asked)
 			w.WriteHeader(http.StatusTooManyRequests)
 		})
@@ -74,8 +74,8 @@ func TestBusyEndpointRetryAfter(t *testing.T) {
 	}
 }
 
-// TestOutcomes lists the answers of an endpoint, each with the outcome that they prove. The endpoint that does not
-// answer ends the call itself, because a time limit could end it before it reaches the endpoint.
+// TestOutcomes lists the answers of an endpoint, each with the outcome that it proves. The endpoint that does not
+// answer ends the call itself, because a time limit could end the call before it reaches the endpoint.
 func TestOutcomes(t *testing.T) {
 	answer := func(status int, header, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -91,7 +91,7 @@ func TestOutcomes(t *testing.T) {
 	leave := make(chan context.CancelFunc, 1) // ends the current call
 	tests := map[string]struct {
 		h                        http.HandlerFunc
-		effect, idempotent, read string // the known outcome, by the kind of action
+		effect, idempotent, read string // the known outcome, by kind of action
 	}{
 		"done": {answer(200, "", `{"ok":true}`), ok, ok, ok},
 		"made": {answer(201, "Content-Type: application/problem+json; charset=utf-8", `{"ok":true}`), ok,
@@ -197,8 +197,8 @@ func TestRemoteWithoutListener(t *testing.T) {
 	}
 }
 
-// TestRemoteAddressRefused declares an endpoint at an address that is no service of the operator's: nothing is sent,
-// and it is not tried again.
+// TestRemoteAddressRefused declares endpoints at addresses that cannot be a service of the operator. Nothing is sent,
+// and the call is not repeated.
 func TestRemoteAddressRefused(t *testing.T) {
 	for _, url := range []string{"https://169.254.169.254/x", "https://[fe80::1]/x", "https://[64:ff9b::a9fe:a9fe]/x",
 		"https://0.0.0.0/x", "https://224.0.0.1/x"} {
@@ -209,8 +209,8 @@ func TestRemoteAddressRefused(t *testing.T) {
 	}
 }
 
-// An Idempotency-Key makes net/http resend a request by itself when a kept connection breaks: an effect would happen
-// twice.
+// TestRemoteNoSilentRetry checks that a request is not repeated when a kept connection breaks. With an Idempotency-Key,
+// net/http would resend it by itself, and the effect would happen twice.
 func TestRemoteNoSilentRetry(t *testing.T) {
 	var n atomic.Int32
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -262,7 +262,8 @@ func TestRemoteRequest(t *testing.T) {
 	}
 }
 
-// An endpoint with its own key is called with that one, and rejects the operator's; the first key signs.
+// TestRemoteDerivedKey checks that a call to an endpoint with its own key is signed with that key, and not with the
+// operator's.
 func TestRemoteDerivedKey(t *testing.T) {
 	var header string
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -301,7 +302,7 @@ func TestRemoteDerivedKey(t *testing.T) {
 	}
 }
 
-// Arguments of GET are the query, whatever they hold.
+// TestRemoteQuery checks that the arguments of a GET become the query, whatever they contain.
 func TestRemoteQuery(t *testing.T) {
 	var got *http.Request
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -342,7 +343,8 @@ func claims(t *testing.T, token string) identity {
 	return id
 }
 
-// A request to an idempotent endpoint may be repeated; with any other endpoint the outcome is unknown.
+// TestReconcile checks that a request to an idempotent endpoint may be repeated, and that the outcome at any other
+// endpoint is unknown.
 func TestReconcile(t *testing.T) {
 	for more, want := range map[string]tool.Verdict{"": tool.Unknown, "  idempotent: true\n": tool.NotDone} {
 		o, err := boundTo(t, "https://shop.example/x", more).Reconcile(context.Background(), aCall)

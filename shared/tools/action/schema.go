@@ -21,7 +21,7 @@ const (
 	maxEnum       = 500
 )
 
-// keywords holds the keywords of JSON Schema that Gemini, the validation and the generated types all support.
+// keywords lists the keywords of JSON Schema that Gemini, the validation and the generated types all support.
 var keywords = []string{"type", "title", "description", "properties", "required", "additionalProperties", "items",
 	"enum", "default", "format", "pattern",
 	"minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "minimum", "maximum", "exclusiveMinimum",
@@ -29,13 +29,13 @@ var keywords = []string{"type", "title", "description", "properties", "required"
 
 var types = []string{"string", "number", "integer", "boolean", "array", "object"}
 
-// checked holds the other keywords that our own check supports. The description repeats those that Gemini does not
+// checked lists the other keywords that this program can check. The description repeats those that Gemini does not
 // support.
 var checked = []string{"anyOf", "oneOf", "allOf", "not", "const", "nullable", "$ref", "$defs", "definitions", "if",
 	"then", "else", "patternProperties", "propertyNames", "minProperties", "maxProperties", "prefixItems", "contains",
 	"minContains", "maxContains", "dependentRequired", "dependentSchemas", "dependencies"}
 
-// notes are keywords that do not restrict a value.
+// notes lists keywords that do not restrict a value.
 var notes = []string{"$schema", "$id", "$comment", "example", "examples", "deprecated", "readOnly", "writeOnly"}
 
 // schema decodes a JSON Schema. root is the required type, or empty.
@@ -90,7 +90,7 @@ func (d *document) usable(n *yaml.Node, s *jsonschema.Schema) error {
 	return nil
 }
 
-// schemaNode makes the checks that Import does not make: misspelt keywords, and required names that are not
+// schemaNode does the checks that Import does not do: it refuses misspelt keywords, and required names that are not
 // properties.
 func (d *document) schemaNode(n *yaml.Node, root string) error {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!bool" {
@@ -196,7 +196,7 @@ func (d *document) properties(s section) error {
 	return nil
 }
 
-// finish keeps the file's titles and order of properties.
+// finish adds the titles and the order of properties from the file.
 func finish(s *jsonschema.Schema, n *yaml.Node) {
 	if s == nil {
 		return
@@ -220,10 +220,10 @@ func finish(s *jsonschema.Schema, n *yaml.Node) {
 	}
 }
 
-// closeObjects makes the objects of an input allow only the properties that they name, unless the file says
-// otherwise: the server does not accept, show or send what a file does not declare. A nested object that names none
-// allows any, and so does one whose alternatives may name some. Outputs stay open, because an endpoint may return
-// more than the file declares.
+// closeObjects makes the objects of an input allow only the properties that they name, unless the file says otherwise:
+// the server does not accept, show or send undeclared values. A nested object that names no properties allows any, and
+// so does one whose alternatives may name some. Outputs stay open, because an endpoint may return more than the file
+// declares.
 func closeObjects(s *jsonschema.Schema, root bool) {
 	if s.Items != nil {
 		closeObjects(s.Items, false)

@@ -86,7 +86,8 @@ func TestSuite(t *testing.T) {
 	}.Run(t)
 }
 
-// endpoint is an endpoint whose requests fail as a test says. It acts once on each Idempotency-Key if it is idempotent.
+// endpoint is an endpoint whose requests fail as a test says. If it is idempotent, it acts once on each
+// Idempotency-Key.
 type endpoint struct {
 	idempotent bool
 	mu         sync.Mutex
@@ -124,7 +125,8 @@ func (e *endpoint) act(key string) {
 	e.acted = append(e.acted, key)
 }
 
-// TestReconcileEachFault: an endpoint that is idempotent is asked again, and any other one is left to the user.
+// TestReconcileEachFault checks that a request to an idempotent endpoint is repeated, and that the user must review a
+// call to any other one.
 func TestReconcileEachFault(t *testing.T) {
 	const op = "POST"
 	status, kind := toolstest.Status, toolstest.Kind

@@ -1,12 +1,12 @@
-// Package command provides the tools of the agent that works on a terminal (seed 002): run_command, which runs one
-// command on the host of the run's terminal, run_commands, which runs a list of commands, task_complete, which ends the
-// run, and ask_user, which its user answers. upload_file puts a file of the conversation on the host, and download_file
-// takes one from it.
+// Package command provides the tools of the agent that works on a terminal (seed 002). run_command runs one command on
+// the host of the run's terminal, and run_commands runs a list of commands. task_complete ends the run, and ask_user
+// asks its user a question. upload_file copies a file of the conversation to the host, and download_file copies one
+// from it.
 //
-// What a command does is judged by its text ([shell.Judge]) and by the stored documents of its host and terminal, so a
-// process that only judges and shows needs no connection. Where a command acts, as whom, on which machine and in which
-// directory, is its place: the server sets it, the card shows it, and the approval is bound to it. A command lives on
-// its host (package supervisor), so it is started once, however many processes die.
+// A command is judged by its text ([shell.Judge]) and by the stored documents of its host and terminal, so a process
+// that only judges and shows commands needs no connection. The place of a command consists of the user, the machine and
+// the directory. The server sets it, the card shows it, and the approval is bound to it. A command lives on its host
+// (package supervisor), so it is started once, however many processes die.
 package command
 
 import (
@@ -54,9 +54,9 @@ type Hosts interface {
 // Options configures the tools.
 type Options struct {
 	Store store.Store
-	Files blob.Store // has the bytes of uploaded files; nil: none can be put on a host
+	Files blob.Store // has the content of uploaded files; nil: none can be copied to a host
 	Hosts Hosts      // nil in a process that only judges and shows commands
-	Deny  []string   // programs that run on no host (TERMINAL_DENY); if there are any, no opaque command runs
+	Deny  []string   // programs that must not run on any host (TERMINAL_DENY); if there are any, no opaque command runs
 }
 
 // Args are the arguments of run_command.
@@ -74,14 +74,14 @@ func (a Args) limit() time.Duration {
 	return DefaultLimit
 }
 
-// grace is the time that a host has to stop a command at its limit, plus the time until a follower learns that it has
-// ended.
+// grace is the time that a host needs to stop a command at its limit, plus the time until a process that follows it
+// notices.
 const grace = 15 * time.Second
 
 // atMost returns the longest duration of a call.
 func (a Args) atMost() time.Duration { return a.limit() + grace }
 
-// Result is the result of a command, as the model reads it and the card shows it.
+// Result is the result of a command, for the model and for the card.
 type Result struct {
 	Output     string `json:"output"` // stdout and stderr together, as text
 	ExitCode   int    `json:"exitCode"`
@@ -92,7 +92,7 @@ type Result struct {
 	Asked      bool   `json:"asked,omitempty"` // it waited for input and was stopped
 
 	LeftBehind int      `json:"leftBehind,omitempty"` // number of processes that it left running, which were killed
-	Ended      []string `json:"ended,omitempty"`      // the programs of some of them
+	Ended      []string `json:"ended,omitempty"`      // the names of some of these programs
 }
 
 // Summary is the argument of task_complete.

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/shell"
 )
 
-// shows returns the parts of files that a command has printed.
+// shows returns the file contents that a command has printed.
 func shows(a Args, out Result) (parts []tool.Part) {
 	const rest = "Change it in place, as with sed or patch. If you mean another file, name it by its whole path."
 	prints, _, moved := shell.Contents(a.Command, shell.Bash)

@@ -7,12 +7,12 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/command"
 )
 
-// TestContentsShown: a file that a command prints, and what a later one would write in its place.
+// TestContentsShown compares the file that a command prints with the file that a later command writes.
 func TestContentsShown(t *testing.T) {
 	run := command.New(command.Options{})[command.Run]
 	for name, c := range map[string]struct {
 		reads, writes string
-		cut, same     bool // same: the write is of a file that was shown
+		cut, same     bool // same: the written file is the shown one
 	}{
 		"by the same name":  {"cat a.txt", "cat > a.txt <<'E'\nx\nE", true, true},
 		"by its whole path": {"cat a.txt", "echo x > /home/u/a.txt", true, true},

@@ -23,7 +23,7 @@ type DownloadArgs struct {
 	Base      *DownloadBase `json:"base,omitempty"`
 }
 
-// DownloadBase is the file that the host has. This program sets it when the call is proposed.
+// DownloadBase describes the file on the host. This program sets it when the call is proposed.
 type DownloadBase struct {
 	Real   string `json:"real"` // the path without links
 	Size   int64  `json:"size"`
@@ -92,7 +92,7 @@ func (r *runner) completeDownload(ctx context.Context, c tool.Call, a DownloadAr
 	return a, err
 }
 
-// present returns the file that the host has at a path.
+// present describes the file at a path of the host.
 func present(ctx context.Context, m *machine, file string) (*DownloadBase, error) {
 	now, err := look(ctx, m, file)
 	switch {
@@ -110,7 +110,7 @@ func present(ctx context.Context, m *machine, file string) (*DownloadBase, error
 	return &DownloadBase{now.Real, now.Size, now.SHA256}, nil
 }
 
-// downloadRule asks about a file, except where its user lets files be read.
+// downloadRule requires approval for a file, unless the user has allowed reading it.
 func (r *runner) downloadRule(ctx context.Context, c tool.Call, a DownloadArgs) (tool.CallPolicy, error) {
 	at, err := r.site(ctx, c.Scope())
 	if err != nil {
@@ -146,7 +146,7 @@ func downloadStep(a DownloadArgs, out *Downloaded) tool.Step {
 	return s
 }
 
-// download reads the bytes that the card showed. A file that has grown since still begins with them.
+// download reads the bytes that the card showed. If the file has grown, it reads only those.
 func (r *runner) download(ctx context.Context, c tool.Call, a DownloadArgs) (Downloaded, error) {
 	m, err := r.open(ctx, c.Scope())
 	if err != nil {

@@ -18,18 +18,18 @@ import (
 // The error codes of a command.
 const (
 	CodeTimeout = fault.Code("timeout")         // it was stopped at its time limit; the result has the output so far
-	CodeStopped = fault.Code("cancelled")       // its user stopped it together with the run
+	CodeStopped = fault.Code("cancelled")       // the user stopped it together with the run
 	CodeNoHome  = fault.Code("no_home")         // the host has no writable home directory
 	CodeNoShell = fault.Code("no_shell")        // the host lacks the shell for which its commands are judged
 	CodeRestart = fault.Code("host_restarted")  // the process died between the preparation and the start of the command
 	CodeNoDir   = fault.Code("no_directory")    // the terminal's directory no longer exists
-	CodeMoved   = fault.Code("directory_moved") // the terminal's directory leads to another place than its card showed
-	CodeAsked   = fault.Code("input_needed")    // it waited for input that no one typed
+	CodeMoved   = fault.Code("directory_moved") // the terminal's directory leads to another place than the card showed
+	CodeAsked   = fault.Code("input_needed")    // it waited for input that was not typed
 	CodeHangup  = fault.Code("connection_lost") // it ended with its connection
-	CodeOutside = fault.Code("link_leads_out")  // the path of a file to print leads to another place than its name says
+	CodeOutside = fault.Code("link_leads_out")  // the path of a file to print leads elsewhere through a link
 )
 
-// machine is the part of a host's supervisor that this package uses.
+// machine holds a host's supervisor client, and the place of the command on the host.
 type machine struct {
 	*supervisor.Client
 	conn    supervisor.Conn
@@ -37,7 +37,7 @@ type machine struct {
 	release func()
 }
 
-// open connects to the terminal's host and opens its supervisor. Nothing of the command has been sent yet.
+// open connects to the terminal's host and its supervisor. It sends nothing of the command.
 func (r *runner) open(ctx context.Context, s tool.Scope) (*machine, error) {
 	at, err := r.site(ctx, s)
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *runner) open(ctx context.Context, s tool.Scope) (*machine, error) {
 	k, err := supervisor.Open(ctx, conn)
 	if err != nil {
 		release()
-		if fault.Is(err, fault.Tool, fault.CodeHostUnreachable) { // the connection was lost meanwhile
+		if fault.Is(err, fault.Tool, fault.CodeHostUnreachable) { // the connection was lost in the meantime
 			err = tool.Transient(err)
 		}
 		return nil, err
@@ -61,7 +61,7 @@ func (r *runner) open(ctx context.Context, s tool.Scope) (*machine, error) {
 	return &machine{k, conn, at, release}, nil
 }
 
-// prepare makes sure that the command can run and be found again. The handle describes the host.
+// prepare makes sure that the command can run and be found again. It returns the handle, which identifies the host.
 func (r *runner) prepare(ctx context.Context, c tool.Call, a Args) (string, error) {
 	m, err := r.open(ctx, c.Scope())
 	if err != nil {
@@ -103,8 +103,8 @@ func (r *runner) ready(ctx context.Context, m *machine, c tool.Call, commands ..
 	return nil
 }
 
-// learnShell records the host's shell if commands were judged for another one: the host was never checked, or its
-// shell has changed. The intent depends on the recorded shell, so the policy judges the command again.
+// learnShell records the host's shell if the commands were judged for another one: the host was never checked, or its
+// shell has changed. The intent depends on the recorded shell, so the policy then judges the command again.
 func (r *runner) learnShell(ctx context.Context, m *machine, c tool.Call) error {
 	if slices.Contains(m.Facts.Shells, grammar(&m.at.Host)) {
 		return nil
@@ -151,7 +151,7 @@ func (r *runner) execute(ctx context.Context, c tool.Call, a Args) (Result, erro
 	return r.ended(ctx, c, a, out, res)
 }
 
-// start returns the command as it is started under an ID, in the machine's directory.
+// start returns the supervisor's form of the command, with the given ID and in the machine's directory.
 func (r *runner) start(m *machine, c tool.Call, a Args, id string) (supervisor.Start, error) {
 	j, err := shell.Judge(a.Command, grammar(&m.at.Host))
 	if err != nil {
@@ -166,7 +166,7 @@ func (r *runner) start(m *machine, c tool.Call, a Args, id string) (supervisor.S
 		Pin:  pin(m, c, a),
 		Size: supervisor.Size{Cols: m.at.Cols, Rows: m.at.Rows}, Handle: c.Handle}
 	if c.Approved {
-		s.Real = m.at.Real // the card shows it
+		s.Real = m.at.Real // the card shows this directory
 	}
 	return s, nil
 }
@@ -226,7 +226,7 @@ func (r *runner) ended(ctx context.Context, c tool.Call, a Args, out *printed, r
 	return result, nil
 }
 
-// endedEarly returns the reason why a command was ended before it ended by itself, or nil.
+// endedEarly returns the reason why a command was stopped before it ended by itself, or nil.
 func endedEarly(a Args, res supervisor.Result) error {
 	switch {
 	case res.TimedOut:
@@ -258,7 +258,7 @@ func programs(names []string) (shown []string) {
 // keepFor is the time limit for storing the directory.
 const keepFor = 10 * time.Second
 
-// moved stores the directory in which the terminal's next command begins, and where it leads.
+// moved stores the directory in which the terminal's next command starts, and its path without links.
 func (r *runner) moved(ctx context.Context, c tool.Call, dir, real string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepFor)
 	defer cancel()
@@ -293,7 +293,7 @@ func (r *runner) reconcile(ctx context.Context, c tool.Call, a Args) (tool.Verdi
 	return tool.Unknown, Result{}, restarted, nil
 }
 
-// noJournal is the reason for a verdict of unknown about a command that neither the server nor the host has recorded.
+// noJournal is the reason for the verdict unknown about a command that neither the server nor the host has recorded.
 const noJournal = "The host has no journal of this command, which proves nothing if its journals were deleted. " +
 	"Please look at the host."
 
@@ -318,9 +318,9 @@ func (r *runner) lookUp(ctx context.Context, c tool.Call, a Args) (tool.Verdict,
 	return tool.Unknown, Result{}, noJournal, nil
 }
 
-// withoutJournal returns the verdict for a command on a host that keeps no journal. If the host had a journal when the
-// command was prepared, the journal was lost, perhaps by the command itself, and the outcome is unknown. If it never
-// had one, the command only reads, so running it again is harmless.
+// withoutJournal returns the verdict for a command on a host that keeps no journals. If the host had journals when the
+// command was prepared, they were lost, perhaps by the command itself, and the outcome is unknown. If it never had any,
+// the command only reads, so running it again is harmless.
 func withoutJournal(c tool.Call) (tool.Verdict, Result, string, error) {
 	switch {
 	case supervisor.Journaled(c.Handle):
@@ -331,8 +331,8 @@ func withoutJournal(c tool.Call) (tool.Verdict, Result, string, error) {
 	return tool.NotDone, Result{}, "", nil
 }
 
-// follow reads the command's output from its beginning until the command has ended. It skips output that was already
-// passed on.
+// follow reads the command's output from its beginning until the command has ended. It does not pass on output a second
+// time.
 func (r *runner) follow(ctx context.Context, m *machine, c tool.Call, a Args) (tool.Verdict, Result, string, error) {
 	out := newPrinted(c.Output)
 	defer out.close()
@@ -358,7 +358,7 @@ func (r *runner) interrupt(ctx context.Context, c tool.Call, _ Args) error {
 	defer m.release()
 	err = m.Stop(ctx, c.ActionID)
 	if errors.Is(err, supervisor.ErrHome) {
-		return nil // it only reads, or has deleted its journal; it ends by itself
+		return nil // it only reads, or has deleted its journal, and ends by itself
 	}
 	return err
 }

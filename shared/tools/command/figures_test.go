@@ -22,19 +22,19 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/command"
 )
 
-// BenchmarkCommand measures a command from its preparation to its result, and in turn with it the same command by
-// OpenSSH's own client, on the same server: over a connection that is open, over a new one, and one that prints 50 MB,
-// with the most memory that this takes here. The client is measured with a terminal too, since our commands have one.
+// BenchmarkCommand measures a command from its preparation to its result. It alternates with the same command by
+// OpenSSH's own client, on the same server. Cases: over an open connection, over a new one, and with 50 MB of output,
+// for which it reports the peak memory. The client is measured with a terminal too, because our commands have one.
 //
 //	go test ./shared/tools/command -run '^$' -bench Command -benchtime 30x -benchmem
 func BenchmarkCommand(b *testing.B) {
-	s := sshd.Start(b, sshd.Options{Home: b.TempDir()}) // whose name has no space in it, as most have none
+	s := sshd.Start(b, sshd.Options{Home: b.TempDir()}) // a directory without a space in its name, as usual
 	ssh := sshOf(b, s)
 	shared := ssh.share(b)
 	c := newCommands(b, s)
 	for _, x := range []struct{ name, line string }{{"warm", "true"}, {"50MB", "head -c 50000000 /dev/zero"}} {
 		b.Run(x.name, func(b *testing.B) {
-			c.run(b, x.line) // the connection is open from now on, and the keeper lies on the host
+			c.run(b, x.line) // from now on, the connection is open and the keeper is installed
 			var plain, withTerminal, ours figures.Times
 			peak := 0.0
 			for b.Loop() {
@@ -72,7 +72,7 @@ func BenchmarkCommand(b *testing.B) {
 	})
 }
 
-// commands runs commands by the tool on a terminal of ana's.
+// commands runs commands with the tool, on a terminal of Ana's.
 type commands struct {
 	*tool.Tool
 	pool *remote.Pool
@@ -97,7 +97,7 @@ func (c *commands) Get(ctx context.Context, h *terminal.Host) (supervisor.Conn, 
 	return c.pool.Get(ctx, h, func(context.Context) ([]byte, error) { return c.key, nil })
 }
 
-// hangUp has the next command open a connection.
+// hangUp makes the next command open a new connection.
 func (c *commands) hangUp(b *testing.B) {
 	b.Helper()
 	if err := c.pool.Close(); err != nil {
@@ -127,7 +127,7 @@ func (c *commands) run(b *testing.B, line string) {
 	}
 }
 
-// sshClient is OpenSSH's, with what it needs to log in to a server.
+// sshClient is OpenSSH's client, with the files that it needs to log in.
 type sshClient struct {
 	program string
 	options []string
@@ -154,7 +154,7 @@ func (c *sshClient) run(b *testing.B, line string, options ...string) {
 	}
 }
 
-// share opens a connection, and returns the option that has others run over it.
+// share opens a connection, and returns the option with which other clients use it.
 func (c *sshClient) share(b *testing.B) (option string) {
 	b.Helper()
 	option = "-oControlPath=" + filepath.Join(b.TempDir(), "c")

@@ -19,14 +19,14 @@ import (
 
 // The IDs of the rules. The audit stores them, so do not rename them.
 const (
-	RuleReadOnly = "command_read_only" // the command is read-only, and its user lets such commands run on this host
+	RuleReadOnly = "command_read_only" // the command is read-only, and the user lets such commands run on this host
 	RuleAsks     = "command_asks"
 	RuleDenied   = "command_denied" // the operator's configuration denies it
 )
 
 // normalize refuses commands that a person might read differently from the shell, and brings read-only commands into
-// canonical form. It refuses text that no shell's grammar accepts. [runner.ruling] refuses text that the grammar of
-// the host's own shell does not accept.
+// canonical form. It refuses text that no shell's grammar accepts. [runner.ruling] also refuses text that the grammar
+// of the host's own shell does not accept.
 func normalize(a Args) (Args, error) {
 	if visible.Blank(a.Reasoning) {
 		return a, fault.Invalid("reasoning", "say why this command is needed")
@@ -94,16 +94,16 @@ func (r *runner) ruling(a Args, at site) (tool.CallPolicy, error) {
 	return out, nil
 }
 
-// bound says on a card that the directory must be the same when the command begins.
+// bound is the text on a card about the directory, which must be the same when the command starts.
 const bound = " If its directory leads to another place by then, nothing runs and you are asked again."
 
 // asksOfGit is the reason why a git command needs approval on a host where other read-only commands do not.
 const asksOfGit = "This git command waits for your yes: it may print files or change something, and the " +
 	"configuration of a repository can have git run another program."
 
-// always returns the permission that the user can give for this command: exactly these words, in this directory of
-// this host. Only a command that is one program with literal words has one, and only if no configuration of the host's
-// user can add to them. The program's file is pinned when the command runs (standing).
+// always returns the permission that the user can give for this command: exactly these words, in this directory of this
+// host. Only a single program with literal words can have one, and only if no configuration of the host's user can
+// change its effect. The program's file is pinned when the command runs (standing).
 func always(a Args, at site) *tool.Always {
 	words, err := shell.Allow(a.Command)
 	if err != nil || len(words) != 1 || shell.Configured(words[0]) ||
@@ -116,7 +116,7 @@ func always(a Args, at site) *tool.Always {
 			at.name())}
 }
 
-// facts returns the audit's facts about a command. They contain no text.
+// facts returns the facts about a command for the audit. They contain no text of the command.
 func (at site) facts(class shell.Class) tool.Facts {
 	f := tool.Facts{"host": at.Host.ID, "class": string(class)}
 	if keys := slices.Concat(at.Host.HostKeys, at.Host.CertAuthorities); len(keys) > 0 {
@@ -125,7 +125,7 @@ func (at site) facts(class shell.Class) tool.Facts {
 	return f
 }
 
-// note returns the audit's facts about the outcome of a command.
+// note returns the facts about the outcome of a command for the audit.
 func note(_ Args, out Result) tool.Facts {
 	f := tool.Facts{"exit": strconv.Itoa(out.ExitCode)}
 	if out.TimedOut {
@@ -134,8 +134,8 @@ func note(_ Args, out Result) tool.Facts {
 	return f
 }
 
-// runsUnasked reports whether the host's user lets the command run without approval: it is read-only, and prints no
-// file outside the folders that they named. For a git command, the host itself checks the repository.
+// runsUnasked reports whether the user lets the command run on the host without approval: it is read-only, and prints
+// only files in the allowed folders. For a git command, the host itself checks the repository.
 func runsUnasked(j *shell.Judgment, at site) bool {
 	if at.Host.Unasked() != terminal.AutoRunReadOnly {
 		return false
@@ -149,7 +149,7 @@ func runsUnasked(j *shell.Judgment, at site) bool {
 	return j.Class == shell.ReadOnly && !slices.ContainsFunc(slices.Concat(j.Reads, j.Needs), outside)
 }
 
-// inHome returns a path in which ~ stands for a home directory, if that is known.
+// inHome returns a path with ~ replaced by the home directory, if that is known.
 func inHome(file, home string) string {
 	if home != "" && (file == "~" || strings.HasPrefix(file, "~/")) {
 		return home + file[1:]
@@ -157,8 +157,8 @@ func inHome(file, home string) string {
 	return file
 }
 
-// absolute returns the path of a file as a shell in the directory cwd resolves it, or "" if that is not known. It is
-// not known for a path with "..", because ".." after a link leads to the parent of the link's target.
+// absolute returns the path of a file as a shell in the directory cwd resolves it, or "" if that is not known. A path
+// with ".." is not known, because ".." after a link leads to the parent of the link's target.
 func absolute(file, cwd string) string {
 	if !path.IsAbs(file) && cwd != "" && file[0] != '~' {
 		file = cwd + "/" + file
@@ -185,7 +185,7 @@ func grammar(h *terminal.Host) shell.Grammar {
 	return h.Shell
 }
 
-// warnings returns the warnings as sentences, each with the part of the command that it is about.
+// warnings returns the warnings as sentences, each with the part of the command that it refers to.
 func warnings(command string, given []shell.Warning) []string {
 	var out []string
 	for _, w := range given {
@@ -196,10 +196,10 @@ func warnings(command string, given []shell.Warning) []string {
 	return out
 }
 
-// maxPart is the most of a part of a command that a warning repeats, in bytes.
+// maxPart is the maximum length of a command's part in a warning, in bytes.
 const maxPart = 80
 
-// preview shows the whole command. The card shows its place first, and takes the class and warnings from its ruling.
+// preview shows the whole command. The card shows the place first, and takes the class and warnings from the ruling.
 func preview(a Args) tool.Preview {
 	p := tool.Preview{Title: "Run a command"}
 	p.AddText("Command", a.Command)
@@ -208,11 +208,11 @@ func preview(a Args) tool.Preview {
 	return p
 }
 
-// summary is shown in the thread, which only its owner can read.
+// summary describes the command in the thread, which only its owner can read.
 func summary(a Args) string {
 	line, _ := visible.Line(strings.ReplaceAll(a.Command, "\n", " ⏎ "))
 	return fmt.Sprintf("Ran “%s”.", clip.Text(line, maxSummaryLine))
 }
 
-// maxSummaryLine is the most of a command that the summary of a run repeats, in bytes.
+// maxSummaryLine is the maximum length of a command in a run's summary, in bytes.
 const maxSummaryLine = 200

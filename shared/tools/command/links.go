@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// The reasons why a read-only command needs approval after its host has examined it.
+// Codes for read-only commands that need approval after their host has examined them.
 const (
 	CodeSystem     = fault.Code("system_shows_more")  // it shows more on this host's system than on others
 	CodeOther      = fault.Code("not_a_file")         // it would read a pipe, a socket or a device
@@ -22,9 +22,10 @@ const (
 	CodeUnverified = fault.Code("cannot_be_verified") // the host cannot find out where the paths lead
 )
 
-// opens returns the command in the form in which it is started. A command that runs without approval gets its files
-// as descriptors, which the supervisor has opened and checked to be in the folders that the user named. Opening and
-// reading are one command line for the host, so no link can change in between. Other commands are started unchanged.
+// opens returns the command in the form in which it is started. A command that runs without approval gets its files as
+// descriptors. The supervisor has opened them and checked that they are in the folders that the user allowed. Opening
+// and reading are one command line for the host, so no link can change in between. Other commands are started
+// unchanged.
 func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (string, supervisor.Opens, error) {
 	if c.Approved || !runsUnasked(j, m.at) {
 		return a.Command, supervisor.Opens{}, nil
@@ -54,7 +55,7 @@ func (r *runner) opens(m *machine, c tool.Call, a Args, j *shell.Judgment) (stri
 }
 
 // repository returns the words of a git command that runs without approval, and the paths that the host checks: the
-// place of its repository, and the paths at which the line's other programs look.
+// folder of its repository, and the paths that the line's other programs examine.
 func repository(m *machine, a Args, j *shell.Judgment) (string, supervisor.Opens, error) {
 	home := m.Facts.Home
 	o := supervisor.Opens{Git: supervisor.GitHistory, Looks: []string{inHome(j.Repository.Dir, home)}, Walks: true}
@@ -73,8 +74,8 @@ func repository(m *machine, a Args, j *shell.Judgment) (string, supervisor.Opens
 	return j.Line(home, nil), o, nil
 }
 
-// checkSystem refuses ps -e without approval on systems where -e may show the environment of processes, as on the BSDs,
-// and does not mean all processes.
+// checkSystem requires approval for ps -e on systems where -e may show the environment of processes instead of all
+// processes, as on the BSDs.
 func checkSystem(m *machine, c tool.Call, j *shell.Judgment) error {
 	if c.Approved || !runsUnasked(j, m.at) || !slices.ContainsFunc(j.Programs(), allProcesses) ||
 		strings.HasPrefix(m.Facts.OS, "Linux") || strings.HasPrefix(m.Facts.OS, "Darwin") {
@@ -89,8 +90,8 @@ func allProcesses(argv []string) bool {
 	return len(argv) > 1 && argv[0] == "ps" && strings.HasPrefix(argv[1], "-e")
 }
 
-// notOpened returns the question about a command whose files the supervisor could not open, or whose program or
-// directory has changed, or nil.
+// notOpened returns the request for approval of a command whose files the supervisor could not open, or whose program
+// or directory has changed. For any other error it returns nil.
 func notOpened(a Args, err error) error {
 	switch {
 	case errors.Is(err, supervisor.ErrProgram):
@@ -116,7 +117,7 @@ func notOpened(a Args, err error) error {
 	return nil
 }
 
-// asks requests approval for the command, with a reason.
+// asks returns a request for approval of the command, with a reason.
 func asks(a Args, code fault.Code, why string) error {
 	return tool.AskAnew(a, fault.New(fault.Policy, code, "%s", why))
 }

@@ -57,7 +57,7 @@ func (l List) atMost() (d time.Duration) {
 	return d
 }
 
-// ListResult is the result of a list, as the model reads it and the card shows it.
+// ListResult is the result of a list, for the model and for the card.
 type ListResult struct {
 	Commands []LineResult `json:"commands"` // all commands of the list, in its order
 }
@@ -66,7 +66,7 @@ type ListResult struct {
 type LineResult struct {
 	Command string  `json:"command"`
 	Result  *Result `json:"result,omitempty"`
-	NotRun  bool    `json:"notRun,omitempty"` // the list ended before it
+	NotRun  bool    `json:"notRun,omitempty"` // the list ended before this command
 }
 
 func (r *runner) listTool() *tool.Tool {
@@ -127,7 +127,7 @@ func normalizeList(l List) (List, error) {
 	return l, nil
 }
 
-// text returns the commands of the list in one text.
+// text returns the commands of the list as one text.
 func (l List) text(between string) string {
 	lines := make([]string, len(l.Commands))
 	for i, line := range l.Commands {
@@ -136,10 +136,10 @@ func (l List) text(between string) string {
 	return strings.Join(lines, between)
 }
 
-// numbered returns the name of a command of the list on its card.
+// numbered returns the label of a command on the list's card.
 func numbered(i int) string { return fmt.Sprintf("Command %d", i+1) }
 
-// listPreview shows each command whole. Each warning names its command.
+// listPreview shows each command in full. Each warning names its command.
 func listPreview(l List) tool.Preview {
 	p := tool.Preview{Title: "Run " + count(len(l.Commands))}
 	var limits []string
@@ -159,7 +159,7 @@ func listPreview(l List) tool.Preview {
 	return p
 }
 
-// count names a number of commands.
+// count returns a number of commands in words.
 func count(n int) string {
 	if n == 1 {
 		return "a list of 1 command"
@@ -167,14 +167,14 @@ func count(n int) string {
 	return fmt.Sprintf("a list of %d commands", n)
 }
 
-// listSummary is shown in the thread, which only its owner can read.
+// listSummary describes the list in the thread, which only its owner can read.
 func listSummary(l List) string {
 	line, _ := visible.Line(strings.ReplaceAll(l.text("\n"), "\n", " ⏎ "))
 	return fmt.Sprintf("Ran “%s”.", clip.Text(line, maxSummaryLine))
 }
 
-// listNote returns the audit's facts about the outcome of a list: the exit code of its last command that ran, and how
-// many ran.
+// listNote returns the facts about the outcome of a list for the audit: the exit code of the last command that ran, and
+// the number of commands that ran.
 func listNote(_ List, out ListResult) tool.Facts {
 	f := tool.Facts{}
 	ran := 0
@@ -188,7 +188,7 @@ func listNote(_ List, out ListResult) tool.Facts {
 	return f.With(tool.Facts{"commandsRun": strconv.Itoa(ran)})
 }
 
-// listShows returns the parts of files that the commands have printed.
+// listShows returns the file contents that the commands have printed.
 func listShows(l List, out ListResult) (parts []tool.Part) {
 	for i, line := range out.Commands {
 		if line.Result != nil && i < len(l.Commands) {

@@ -58,8 +58,8 @@ func TestListSuite(t *testing.T) { listSuite.Run(t) }
 
 var errDied = errors.New("the process died")
 
-// dying is a process's connections to a host. Its n-th request is its last one: the process dies before the request is
-// sent, or after the host has carried it out.
+// dying wraps a process's connections to a host. The process dies at its n-th request, before the request is sent or
+// after the host has executed it.
 type dying struct {
 	*remote.Pool
 	host  *sshd.Server
@@ -94,8 +94,8 @@ func (m mortal) Exec(ctx context.Context, x supervisor.Exec) (int, error) {
 	return exit, err
 }
 
-// listWorld is a list of three commands on a real host. Each leaves a line, with the directory and the variable that
-// the one before it has set.
+// listWorld is a list of three commands on a real host. Each writes a line with the directory and the variable that the
+// command before it has set.
 type listWorld struct {
 	*world
 	s    *sshd.Server
@@ -131,7 +131,7 @@ func (w *listWorld) process(n int, after bool) (*tool.Tool, *dying) {
 	return command.New(command.Options{Store: w.st, Hosts: d})[command.RunList], d
 }
 
-// finish has living processes bring the list to its end, as the engine does after a death.
+// finish makes other processes complete the list, as the engine does after a death.
 func (w *listWorld) finish(over bool) tool.Outcome {
 	w.t.Helper()
 	its, _ := w.process(1<<30, false)
@@ -161,7 +161,7 @@ func (w *listWorld) witness() string {
 }
 
 // TestListKilledAnywhere kills the process of a list at each of its requests to the host, before and after the host has
-// carried it out. Another process finishes the list: each command has run once, in its order.
+// executed it. Another process completes the list: each command has run once, in its order.
 func TestListKilledAnywhere(t *testing.T) {
 	realpart.SSHD.Take(t)
 	died := 0
@@ -197,7 +197,7 @@ func TestListKilledAnywhere(t *testing.T) {
 	}
 }
 
-// TestListCutOff stops a list whose process died after its first command: that command's result is on record, and the
+// TestListCutOff stops a list whose process died after its first command. That command's result is recorded, and the
 // others never run.
 func TestListCutOff(t *testing.T) {
 	w := newListWorld(t, "echo one >> ~/witness", "echo two >> ~/witness")

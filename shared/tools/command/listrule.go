@@ -11,9 +11,9 @@ import (
 // gravity orders the classes of commands, the most harmless first.
 var gravity = []tool.Class{tool.ClassRead, tool.ClassChange, tool.ClassOpaque, tool.ClassDestructive}
 
-// listRule is the policy for a list: each command is judged by itself, and the strictest decision holds for the list.
-// Every command is judged for the terminal's present directory. That suffices, because a list runs unasked only if all
-// its commands only look, and those leave the directory as it is.
+// listRule is the policy for a list: each command is judged by itself, and the strictest decision applies to the list.
+// Each command is judged for the terminal's current directory. That suffices: a list runs without approval only if all
+// its commands only read, and such commands do not change the directory.
 func (r *runner) listRule(ctx context.Context, c tool.Call, l List) (tool.CallPolicy, error) {
 	at, err := r.site(ctx, c.Scope())
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *runner) listRule(ctx context.Context, c tool.Call, l List) (tool.CallPo
 // modes orders the decisions, the most permissive first.
 var modes = []tool.CallMode{tool.RuleAllow, tool.RuleAsk, tool.RuleDeny}
 
-// stricter returns the policy for two commands that run by one decision.
+// stricter returns the policy for two commands that share one decision.
 func stricter(a, b tool.CallPolicy) tool.CallPolicy {
 	if slices.Index(modes, b.Mode) > slices.Index(modes, a.Mode) {
 		a.Mode, a.ID, a.Reason = b.Mode, b.ID, b.Reason

@@ -16,10 +16,10 @@ import (
 // CodeListFailed is the error code of a list in which a command ended with an exit code other than 0.
 const CodeListFailed = fault.Code("command_failed")
 
-// maxListText limits the output in a list's result, in bytes. Each command has an equal part of it.
+// maxListText limits the output in a list's result, in bytes. Each command gets an equal share.
 const maxListText = 2 * supervisor.MaxText
 
-// prepareList makes sure that the commands can run and be found again. A list needs journals, because they say which
+// prepareList makes sure that the commands can run and be found again. A list needs journals, because they show which
 // of its commands have run.
 func (r *runner) prepareList(ctx context.Context, c tool.Call, l List) (string, error) {
 	m, err := r.open(ctx, c.Scope())
@@ -36,15 +36,15 @@ func (r *runner) prepareList(ctx context.Context, c tool.Call, l List) (string, 
 	return m.Handle(), nil
 }
 
-// listRun is one process's work on a list. Each command has a journal of its own on the host, so it starts only once.
-// The journals alone decide which command is next, so every process that works on the list decides the same.
+// listRun is the work of one process on a list. Each command has a journal of its own on the host, so it starts only
+// once. The journals alone determine the next command, so all processes that work on the list decide the same.
 type listRun struct {
 	*runner
 	m      *machine
 	call   tool.Call
 	list   List
 	result ListResult
-	moved  bool // a command has ended, and the machine's directory is that command's
+	moved  bool // a command has ended, and the machine's directory is the one in which it ended
 }
 
 func (r *runner) listRun(m *machine, c tool.Call, l List) *listRun {
@@ -55,8 +55,8 @@ func (r *runner) listRun(m *machine, c tool.Call, l List) *listRun {
 	return run
 }
 
-// executeList runs the commands from the first one on. Once a command has run, an error that leaves the outcome open is
-// ambiguous, and reconcileList continues.
+// executeList runs the commands, beginning with the first. Once a command has run, an error that leaves the outcome
+// open is ambiguous, and reconcileList continues the list.
 func (r *runner) executeList(ctx context.Context, c tool.Call, l List) (ListResult, error) {
 	m, err := r.open(ctx, c.Scope())
 	if err != nil {
@@ -87,13 +87,13 @@ func (l *listRun) begin(ctx context.Context, i int) error {
 	return l.ended(ctx, i, out, res)
 }
 
-// output returns the output of a command. In the output of the list, a line with the command precedes it.
+// output returns the output of a command. In the output of the list, a heading with the command precedes it.
 func (l *listRun) output(i int) *printed {
 	_, _ = io.WriteString(l.call.Output, headed(i, l.list.Commands[i].Command)) // Output never fails
 	return newPrinted(l.call.Output)
 }
 
-// headed returns the line that precedes the output of a command of a list.
+// headed returns the heading before the output of a command in a list.
 func headed(i int, command string) string {
 	between := ""
 	if i > 0 {
@@ -102,11 +102,11 @@ func headed(i int, command string) string {
 	return between + "$ " + command + "\n"
 }
 
-// notRun returns the outcome of a list if a command could not be started. Before the first command, it is that of a
-// single command.
+// notRun returns the outcome of a list if a command could not be started. Before the first command, it is the same as
+// for a single command.
 func (l *listRun) notRun(ctx context.Context, i int, err error) error {
 	switch {
-	case tool.AskedAnew(err) != nil && (i == 0 || !l.call.Approved): // all commands before it only looked
+	case tool.AskedAnew(err) != nil && (i == 0 || !l.call.Approved): // all commands before it only read
 		return tool.AskAnew(l.list, fault.As(err))
 	case i == 0:
 		return err
@@ -137,7 +137,7 @@ func (l *listRun) ended(ctx context.Context, i int, out *printed, res supervisor
 	return nil
 }
 
-// rest says what became of the commands after a command with which the list ended.
+// rest describes the state of the commands after the one with which the list ended.
 func (l *listRun) rest(i int) string {
 	if i == len(l.list.Commands)-1 {
 		return ""
@@ -153,8 +153,8 @@ func (l *listRun) over(ctx context.Context, why *fault.Error) error {
 	return tool.Ran(l.result, why)
 }
 
-// keepDirectory stores the directory of the last command that ran for the terminal's next call. It is stored only when
-// the list has ended: until then the list belongs to the directory in which it was approved.
+// keepDirectory stores the directory of the last command that ran, for the terminal's next call. It is stored only when
+// the list has ended, because until then the list is bound to the directory in which it was approved.
 func (l *listRun) keepDirectory(ctx context.Context) error {
 	if !l.moved {
 		return nil
@@ -165,8 +165,8 @@ func (l *listRun) keepDirectory(ctx context.Context) error {
 	return nil
 }
 
-// reconcileList finds out from the journals how far the list is. It follows a command that is running, and starts the
-// commands after the last one that succeeded.
+// reconcileList finds out from the journals how many commands have run. It follows a command that is running, and
+// starts the commands after the last one that succeeded.
 func (r *runner) reconcileList(ctx context.Context, c tool.Call, l List) (tool.Verdict, ListResult, string, error) {
 	m, err := r.open(ctx, c.Scope())
 	if err != nil {
@@ -186,7 +186,7 @@ func (r *runner) reconcileList(ctx context.Context, c tool.Call, l List) (tool.V
 	return tool.Done, run.result, "", nil
 }
 
-// resume brings a command to its end. The verdict is about the whole list; it is Done without an error if the next
+// resume brings one command to its end. The verdict is about the whole list. It is Done without an error if the next
 // command may start.
 func (l *listRun) resume(ctx context.Context, i int) (tool.Verdict, string, error) {
 	id := supervisor.InList(l.call.ActionID, i)
@@ -230,8 +230,8 @@ func (l *listRun) follow(ctx context.Context, i int, id string) (tool.Verdict, s
 	return settledList(ctx, l.ended(ctx, i, out, res))
 }
 
-// settledList returns the verdict after a command whose outcome is err. An ambiguous error says nothing about the
-// list: the command or the list continues.
+// settledList returns the verdict after a command whose outcome is err. After an ambiguous error, the command or the
+// list may continue, so there is no verdict yet.
 func settledList(ctx context.Context, err error) (tool.Verdict, string, error) {
 	switch {
 	case tool.IsAmbiguous(err) && ctx.Err() != nil:
@@ -242,7 +242,7 @@ func settledList(ctx context.Context, err error) (tool.Verdict, string, error) {
 	return tool.Done, "", err
 }
 
-// doubt returns the reason why the outcome of a list is unknown, with the command in question.
+// doubt returns the reason why the outcome of a list is unknown. It names the command.
 func (l *listRun) doubt(i int, why string) string {
 	before := ""
 	if i > 0 {
@@ -251,8 +251,8 @@ func (l *listRun) doubt(i int, why string) string {
 	return fmt.Sprintf("%s of %d: %s%s%s", numbered(i), len(l.list.Commands), why, before, l.rest(i))
 }
 
-// interruptList stops the list: from the last command on, each is stopped or prevented from starting. So no other
-// command starts while the running one is stopped.
+// interruptList stops the list. It stops each command, or prevents it from starting, beginning with the last, so that
+// no other command starts while the running one is stopped.
 func (r *runner) interruptList(ctx context.Context, c tool.Call, l List) error {
 	m, err := r.open(ctx, c.Scope())
 	if err != nil {
@@ -261,7 +261,7 @@ func (r *runner) interruptList(ctx context.Context, c tool.Call, l List) error {
 	defer m.release()
 	for i := range slices.Backward(l.Commands) {
 		err := m.Stop(ctx, supervisor.InList(c.ActionID, i))
-		if err != nil && !errors.Is(err, supervisor.ErrHome) { // without a home, no journal says that it may start
+		if err != nil && !errors.Is(err, supervisor.ErrHome) { // without a home, nothing can start
 			return err
 		}
 	}

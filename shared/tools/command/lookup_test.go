@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/command"
 )
 
-// TestLookUp loses the record of a command, as the restore of a backup does. The journal on the host shows that the
-// command ran. Without a journal, nothing is proven.
+// TestLookUp loses the record of a command, as restoring a backup does. The journal on the host shows that the command
+// ran. Without a journal, nothing is proven.
 func TestLookUp(t *testing.T) {
 	w := newListWorld(t, "echo unused")
 	_, hosts := w.process(1<<30, false)

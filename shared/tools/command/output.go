@@ -9,10 +9,10 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// flushEvery is how long the last part of a line is held back if a secret may have begun in it.
+// flushEvery is how long the last part of a line is held back because a secret may have started in it.
 const flushEvery = 250 * time.Millisecond
 
-// printed is the output of a command. It is passed on without secrets as it arrives, and kept for the result.
+// printed is the output of a command. It is passed on without secrets as it arrives, and stored for the result.
 type printed struct {
 	filter *obs.SecretFilter
 	stop   chan struct{}
@@ -33,7 +33,7 @@ func newPrinted(to io.Writer) *printed {
 // Write implements [io.Writer].
 func (p *printed) Write(b []byte) (int, error) { return p.filter.Write(b) }
 
-// flush passes on a line that has not ended, such as a question.
+// flush passes on an unfinished line, such as a question.
 func (p *printed) flush() {
 	defer close(p.done)
 	tick := time.NewTicker(flushEvery)
@@ -48,7 +48,7 @@ func (p *printed) flush() {
 	}
 }
 
-// close passes the rest on.
+// close passes on the rest.
 func (p *printed) close() {
 	p.over.Do(func() {
 		close(p.stop)
@@ -57,7 +57,7 @@ func (p *printed) close() {
 	})
 }
 
-// keep is the end of the filter. It collects the kept output.
+// keep collects the filtered output.
 type keep printed
 
 func (k *keep) Write(b []byte) (int, error) {
@@ -74,8 +74,8 @@ func (p *printed) result(res supervisor.Result, limit int) Result {
 		DurationMs: res.Took.Milliseconds(), LeftBehind: res.Left, Ended: programs(res.Ended), Asked: res.Asked}
 }
 
-// text returns the output as the model reads it and the card shows it. It searches for secrets once more, because
-// removed control sequences may have split a secret.
+// text returns the output for the model and for the card. It removes secrets once more, because removed control
+// sequences may have split a secret.
 func (p *printed) text(limit int) (text string, cut bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

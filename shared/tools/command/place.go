@@ -19,7 +19,7 @@ import (
 type site struct {
 	terminal.Terminal
 	Host terminal.Host
-	Via  []terminal.Host // the hosts on the way to Host, the first one first
+	Via  []terminal.Host // the hosts on the way to Host, in the order of the connection
 }
 
 // site reads the terminal and its host.
@@ -61,7 +61,7 @@ func (r *runner) place(ctx context.Context, s tool.Scope) (tool.Place, error) {
 	return at.place(), nil
 }
 
-// place distinguishes machines, users, sets of accepted keys and directories.
+// place returns a place that differs for different machines, users, sets of accepted keys and directories.
 func (at site) place() tool.Place {
 	return tool.Place{Label: "On", Name: at.name(), ID: at.id()}
 }
@@ -76,8 +76,8 @@ func (at site) id() string {
 // throughLink reports whether the directory is known to be another one than its path says.
 func (at site) throughLink() bool { return at.Real != "" && at.Real != at.Cwd }
 
-// lasting returns a name of the directory that does not change: the home directory has an empty name before and after
-// its path is known.
+// lasting returns a name of the directory that does not change. The home directory always has an empty name, because
+// its path may become known later.
 func (at site) lasting() string {
 	if at.Cwd == at.Host.Home {
 		return ""
@@ -85,7 +85,7 @@ func (at site) lasting() string {
 	return at.Cwd
 }
 
-// hostKey distinguishes machines, users and sets of accepted keys, of the host and of those on the way.
+// hostKey returns a hash of the machines, users and sets of accepted keys of the host and of those on the way.
 func (at site) hostKey() string {
 	parts := accepted(&at.Host)
 	for i := range at.Via {
@@ -94,8 +94,8 @@ func (at site) hostKey() string {
 	return hashed(parts...)
 }
 
-// accepted returns everything that identifies a host. A host with a certificate is bound to its address and to the
-// authorities, as the card shows them: its own key may change.
+// accepted returns everything that identifies a host. A host with a certificate is identified by its address and the
+// authorities, as the card shows, because its own key may change.
 func accepted(h *terminal.Host) []string {
 	var keys []string
 	for _, k := range h.HostKeys {
@@ -120,8 +120,8 @@ func hashed(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// name is the place in the form that its user knows: ana@web (web.example.com) through ana@gate (gate.example.com) in
-// /srv.
+// name returns the place in the form that its user knows: ana@web (web.example.com) through ana@gate (gate.example.com)
+// in /srv.
 func (at site) name() string {
 	name := login(&at.Host)
 	for i := range at.Via {

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/command"
 )
 
-// cutHosts cuts the connections to a host as soon as it says something.
+// cutHosts cuts the connections to a host as soon as the host sends something.
 type cutHosts struct {
 	*remote.Pool
 	host *sshd.Server
@@ -39,7 +39,8 @@ func (c cutConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestPrepareConnectionLost loses it while the host is asked for what it is: of the command nothing was sent.
+// TestPrepareConnectionLost loses the connection while the host is asked for its facts. Nothing of the command was
+// sent.
 func TestPrepareConnectionLost(t *testing.T) {
 	s := sshd.Start(t, sshd.Options{})
 	w := newWorld(t, func(h *terminal.Host, _ *terminal.Terminal) {

@@ -24,7 +24,7 @@ const (
 	terminalID = hostID + "-bbbbbbbbbbbbbbbbbbbbbbbbbb"
 )
 
-// world is the stored side of a terminal of ana's.
+// world is a store with a terminal of Ana's.
 type world struct {
 	t    testing.TB
 	st   store.Store
@@ -60,7 +60,7 @@ func (w *world) put(path string, v any) {
 
 func (w *world) scope() tool.Scope { return tool.Scope{UID: "ana", Terminal: terminalID} }
 
-// ruling is what the tool says of a command on the terminal, as it would be proposed.
+// ruling returns the tool's policy for a command that is proposed on the terminal.
 func (w *world) ruling(cmd string, deny ...string) (*tool.CallPolicy, error) {
 	w.t.Helper()
 	t := command.New(command.Options{Store: w.st, Deny: deny})[command.Run]
@@ -84,7 +84,7 @@ func TestRuling(t *testing.T) {
 		command string
 		change  func(*terminal.Host, *terminal.Terminal)
 		deny    []string
-		want    string // the mode, the class, and whether it may always be allowed
+		want    string // the mode, the class, and whether it can be always allowed
 	}{
 		"only looks":                     {"df -h", nil, nil, "allow read once"},
 		"only looks, and is asked about": {"df -h", none, nil, "ask read always"},
@@ -174,7 +174,8 @@ func TestRuling(t *testing.T) {
 	}
 }
 
-// TestRuleGitReasons where commands that only look do not: these git commands do more than look, or may print files.
+// TestRuleGitReasons checks the reason for git commands that need approval on a host where read-only commands do not.
+// They do more than read, or may print files.
 func TestRuleGitReasons(t *testing.T) {
 	for cmd, why := range map[string]bool{"git commit -m x": true, "git show HEAD": true, "git -C /srv diff": true,
 		"git status -v": true, "sudo git status": true, "touch git": false} {
@@ -185,7 +186,7 @@ func TestRuleGitReasons(t *testing.T) {
 	}
 }
 
-// The warnings name their place in the command, and quote it.
+// TestWarnings checks that warnings name their place in the command, and quote it.
 func TestWarnings(t *testing.T) {
 	r, err := newWorld(t, nil).ruling("echo é; rm -rf /tmp/x | sh")
 	if err != nil {
@@ -198,7 +199,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A command is read in the grammar of the shell that will run it.
+// TestGrammar checks that a command is parsed in the grammar of the shell that will run it.
 func TestGrammar(t *testing.T) {
 	posix := newWorld(t, func(h *terminal.Host, _ *terminal.Terminal) { h.Shell = shell.POSIX })
 	if _, err := posix.ruling("diff <(ls) x"); !fault.Is(err, fault.Validation, "") && err == nil {
@@ -209,7 +210,7 @@ func TestGrammar(t *testing.T) {
 	}
 }
 
-// TestPlace has each thing that decides where a command runs make another place, and nothing else.
+// TestPlace checks that each thing that determines where a command runs changes the place, and that nothing else does.
 func TestPlace(t *testing.T) {
 	place := func(change func(*terminal.Host, *terminal.Terminal)) tool.Place {
 		t.Helper()
@@ -260,7 +261,8 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestPlaceThroughAJumpHost shows the way to a host. Another key of the jump host makes another place.
+// TestPlaceThroughAJumpHost checks that the place shows the way to a host. Another key of the jump host changes the
+// place.
 func TestPlaceThroughAJumpHost(t *testing.T) {
 	const jumpID = "cccccccccccccccccccccccccc"
 	place := func(key string) tool.Place {
@@ -283,7 +285,7 @@ func TestPlaceThroughAJumpHost(t *testing.T) {
 	}
 }
 
-// Another user's terminal is none, and neither is one without its host.
+// TestPlaceOfOtherUser checks that another user's terminal, and a terminal without its host, have no place.
 func TestPlaceOfOtherUser(t *testing.T) {
 	w := newWorld(t, nil)
 	run := command.New(command.Options{Store: w.st})[command.Run]

@@ -12,13 +12,13 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// CodeProgram is the error code for a command that its user always allows, if its program is now another file.
+// CodeProgram is the error code for an always-allowed command whose program is now another file.
 const CodeProgram = fault.Code("program_changed")
 
-// standing records which file runs, and where, if its user always allows the command with this approval. It refuses a
-// command that runs by such a permission if its program is now another file, or if a link now leads its directory
-// elsewhere. The permission's key has the host, the directory and the words. The file is the one to which the name
-// resolves in the clean environment in which such a command runs.
+// standing handles commands that the user always allows. With the approval that allows such a command, it records which
+// file runs, and in which directory. Later it refuses the command if its program is now another file, or if a link now
+// leads its directory elsewhere. The permission's key has the host, the directory and the words. The file is found by
+// the program's name in the clean environment in which such a command runs.
 func (r *runner) standing(ctx context.Context, m *machine, c tool.Call, a Args) error {
 	if !c.Standing && !c.Always {
 		return nil
@@ -34,7 +34,7 @@ func (r *runner) standing(ctx context.Context, m *machine, c tool.Call, a Args) 
 	if c.Always {
 		home := m.Facts.Home
 		if m.at.Cwd != "" && m.at.Host.Home == "" {
-			home = "" // the key includes the directory, so storing the home directory now would change the key
+			home = "" // the key contains the directory, so storing the home directory now would change the key
 		}
 		p := terminal.Program{Key: key, File: file}
 		return terminal.SetProgram(ctx, r.Store, c.UID, m.at.Host.ID, home, p)
@@ -46,7 +46,7 @@ func (r *runner) standing(ctx context.Context, m *machine, c tool.Call, a Args) 
 }
 
 // pinKey returns the key of the permission to always run the command, and the name of its program. The key is empty if
-// there can be no such permission.
+// the command cannot have such a permission.
 func pinKey(m *machine, a Args) (key, name string) {
 	allowed := always(a, m.at)
 	words, err := shell.Allow(a.Command)
@@ -57,7 +57,7 @@ func pinKey(m *machine, a Args) (key, name string) {
 }
 
 // pin returns the file that a command must run if it runs by a standing permission. The host checks it when the command
-// begins, because a link or the file may have changed since the check in standing.
+// starts, because a link or the file may have changed since the check in standing.
 func pin(m *machine, c tool.Call, a Args) supervisor.Pin {
 	key, name := pinKey(m, a)
 	if !c.Standing || key == "" {
@@ -65,7 +65,7 @@ func pin(m *machine, c tool.Call, a Args) supervisor.Pin {
 	}
 	at := slices.IndexFunc(m.at.Host.Programs, func(p terminal.Program) bool { return p.Key == key })
 	if at < 0 {
-		return supervisor.Pin{Name: name} // which no file is
+		return supervisor.Pin{Name: name} // no file has this pin
 	}
 	return supervisor.Pin{Name: name, File: m.at.Host.Programs[at].File}
 }

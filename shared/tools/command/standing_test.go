@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/command"
 )
 
-// changing is a process's connections to a host, on which something changes right before a command begins.
+// changing wraps a process's connections to a host. It calls a function right before a command starts.
 type changing struct {
 	*remote.Pool
 	host   *sshd.Server
@@ -46,12 +46,12 @@ func (c changingConn) Exec(ctx context.Context, x supervisor.Exec) (int, error) 
 	return c.Conn.Exec(ctx, x)
 }
 
-// TestStandingChangedAtStart changes the directory or the program of an always-allowed command after the check of its
-// preparation. The command does not run, and its user is asked.
+// TestStandingChangedAtStart changes the directory or the program of an always-allowed command after its preparation
+// was checked. The command does not run, and approval is requested.
 func TestStandingChangedAtStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(home string) error
-		want   string // what the command leaves
+		want   string // the output file of the command
 	}{
 		"nothing": {func(string) error { return nil }, "a"},
 		"a link to another directory": {func(home string) error {
@@ -89,7 +89,7 @@ func TestStandingChangedAtStart(t *testing.T) {
 			}
 			call := tool.Call{UID: "ana", Terminal: terminalID, ActionID: "a", Args: args, Always: true,
 				Approved: true, Output: io.Discard}
-			if _, err := its.Prepare(t.Context(), call); err != nil { // the user always allows it
+			if _, err := its.Prepare(t.Context(), call); err != nil { // the user chooses to always allow it
 				t.Fatal(err)
 			}
 			call.Always, call.Approved, call.Standing = false, false, true

@@ -4,7 +4,7 @@ import "github.com/countersign-run/countersign/shared/agent/tool"
 
 // step returns the command as a step of its run, with exactly the output that the model received.
 func step(a Args, out *Result) tool.Step {
-	// its class comes from the ruling
+	// the ruling sets the class
 	s := tool.Step{Kind: tool.StepCommand, Reasoning: a.Reasoning, Command: a.Command}
 	if out == nil {
 		return s
@@ -15,12 +15,12 @@ func step(a Args, out *Result) tool.Step {
 	return s
 }
 
-// listStep returns the list as a step of its run. Each of its commands is a step in that step.
+// listStep returns the list as a step of its run. Each of its commands is a step within that step.
 func listStep(l List, out *ListResult) tool.Step {
 	s := tool.Step{Kind: tool.StepCommand, Reasoning: l.Reasoning, Command: l.text("\n")}
 	for i, a := range l.each() {
 		a.Reasoning = ""
-		if out == nil || i >= len(out.Commands) { // it has no readable result
+		if out == nil || i >= len(out.Commands) { // the result cannot be read
 			s.Commands = append(s.Commands, step(a, nil))
 			continue
 		}
@@ -44,7 +44,7 @@ func listStep(l List, out *ListResult) tool.Step {
 	return s
 }
 
-// completeStep is the step that shows the end of a task.
+// completeStep returns the step that shows the end of a task.
 func completeStep(in Summary, _ *Words) tool.Step {
 	return tool.Step{Kind: tool.StepComplete, Output: in.Summary}
 }

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/schemas.json")
 
-// suite is the tool with an ordinary command.
+// suite tests the tool with an ordinary command.
 var suite = toolstest.Suite{
 	Tool: command.New(command.Options{})[command.Run],
 	Args: map[string]any{"command": "touch a", "reasoning": "To have it."},
@@ -57,7 +57,7 @@ var suite = toolstest.Suite{
 
 func TestSuite(t *testing.T) { suite.Run(t) }
 
-// TestSchemas holds the tools' declarations, as Gemini gets them, to a file (002-04).
+// TestSchemas compares the tools' declarations, as Gemini receives them, with a file (002-04).
 func TestSchemas(t *testing.T) {
 	type declared struct {
 		Name, Description string

@@ -25,7 +25,7 @@ const (
 // The error codes of a transfer.
 const (
 	CodeNoFile    = given.CodeNoFile           // the conversation, or the host, has no such file
-	CodeExists    = fault.Code("file_exists")  // a file is there, and the call does not replace it
+	CodeExists    = fault.Code("file_exists")  // a file exists there, and the call does not replace it
 	CodeUnwritten = fault.Code("write_failed") // the host's user may not write there, or the disk is full
 	CodeTooLarge  = fault.Code("too_large")    // the file is larger than the limit
 	CodeNoDigest  = fault.Code("no_digest")    // the host cannot read the file, or cannot compute its SHA-256
@@ -34,7 +34,7 @@ const (
 // maxPath is the size limit of a path, in bytes: PATH_MAX of Linux.
 const maxPath = 4096
 
-// checkTransfer returns an error if a path of the model cannot be shown exactly as it is, or if its reason is missing.
+// checkTransfer returns an error if the card cannot show a path exactly as it is, or if the reason is missing.
 func checkTransfer(file, reasoning string) error {
 	shown, _ := visible.Line(file)
 	dots := func(part string) bool { return part == ".." || part == "." }
@@ -58,14 +58,14 @@ func pathOn(m *machine, file string) string {
 	return path.Clean(file)
 }
 
-// look returns the file at a path that a call names, or says that there is none. Any other thing at the path is an
+// look returns the file at a path that a call names, or reports that none exists. Any other object at the path is an
 // error.
 func look(ctx context.Context, m *machine, file string) (supervisor.File, error) {
 	f, err := m.File(ctx, pathOn(m, file))
 	switch {
 	case errors.Is(err, supervisor.ErrHome), errors.Is(err, supervisor.ErrMounted):
 		return f, notTransferred(err)
-	case err != nil: // it has only looked
+	case err != nil: // it has only read
 		return f, tool.Transient(err)
 	}
 	return f, unusable(f)
@@ -94,7 +94,7 @@ func unusable(f supervisor.File) error {
 		"sha256).")
 }
 
-// notTransferred returns the error for an answer of the host that means that nothing was read or written, or nil.
+// notTransferred returns an error if the host's answer means that nothing was read or written, and otherwise nil.
 func notTransferred(err error) error {
 	switch {
 	case errors.Is(err, supervisor.ErrHome):
@@ -114,7 +114,7 @@ func notTransferred(err error) error {
 	return nil
 }
 
-// errFileChanged is the error for a path that no longer has what the card showed.
+// errFileChanged returns the error for a file that differs from the one on the card.
 func errFileChanged() error {
 	return fault.New(fault.Policy, fault.CodeStaleView, "The file on the host is not the one that was shown. Nothing "+
 		"was changed: propose it again.")

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/command"
 )
 
-// wrongPaths are the paths that a card cannot show, or that cannot be followed in advance.
+// wrongPaths adds paths that a card cannot show, or whose target is not known in advance.
 func wrongPaths(more map[string]toolstest.Refused) map[string]toolstest.Refused {
 	for _, path := range []string{"", " ", "~", "a/", "../a", "a/../b", "./a", "a\nb", "a\x00", "a\u202etxt.x",
 		"a\u200bb", strings.Repeat("a", 4097)} {

@@ -24,7 +24,7 @@ type UploadArgs struct {
 	Base      *UploadBase `json:"base,omitempty"`
 }
 
-// UploadBase is the file that a call would change. This program sets it when the call is proposed.
+// UploadBase describes the file to copy and the file that it replaces. This program sets it when the call is proposed.
 type UploadBase struct {
 	File   attachment.Facts `json:"file"`
 	Stored string           `json:"stored"`           // where the file is stored, as a URI
@@ -32,7 +32,7 @@ type UploadBase struct {
 	Was    *WasThere        `json:"was,omitempty"`    // the file that is replaced, if any
 }
 
-// WasThere is a file that a host has.
+// WasThere is a file on a host.
 type WasThere struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
@@ -77,7 +77,7 @@ func (r *runner) uploadTool() *tool.Tool {
 	})
 }
 
-// completeUpload finds the file in the conversation, and what the host has at the path.
+// completeUpload finds the file in the conversation, and the file at the path on the host.
 func (r *runner) completeUpload(ctx context.Context, c tool.Call, a UploadArgs) (UploadArgs, error) {
 	file, stored, err := r.given().Find(ctx, c, a.File)
 	if err != nil {
@@ -110,8 +110,8 @@ func errExists(now supervisor.File) error {
 	return err
 }
 
-// reviseUpload keeps the facts about the file, and those about the host if the user left the path unchanged. A
-// file that the card has not shown is not replaced.
+// reviseUpload keeps the facts about the file to copy. It keeps those about the host only if the user left the path
+// unchanged, because a file that the card has not shown must not be replaced.
 func reviseUpload(before, edited UploadArgs) UploadArgs {
 	switch {
 	case before.Base == nil || before.File != edited.File:
@@ -174,8 +174,8 @@ func uploadStep(a UploadArgs, out *Uploaded) tool.Step {
 	return s
 }
 
-// target returns what the host has at the call's path now, and whether that is the call's own file already. It returns
-// an error if it is neither that file nor what the card showed.
+// target returns the file that the host now has at the call's path, and whether it is already the call's own. It
+// returns an error if it is neither that file nor the one on the card.
 func target(ctx context.Context, m *machine, a UploadArgs) (now supervisor.File, done bool, err error) {
 	if a.Base == nil {
 		return now, false, fault.New(fault.Policy, fault.CodeStaleView, "The file is not the one that was shown. "+
@@ -198,7 +198,7 @@ func target(ctx context.Context, m *machine, a UploadArgs) (now supervisor.File,
 	return now, false, nil
 }
 
-// prepareUpload checks that the path has what the card showed.
+// prepareUpload checks that the host still has the file on the card at the path.
 func (r *runner) prepareUpload(ctx context.Context, c tool.Call, a UploadArgs) (string, error) {
 	m, err := r.open(ctx, c.Scope())
 	if err != nil {
@@ -211,7 +211,7 @@ func (r *runner) prepareUpload(ctx context.Context, c tool.Call, a UploadArgs) (
 	return a.Base.File.SHA256, nil
 }
 
-// upload writes the file, unless an earlier try has.
+// upload writes the file, unless an earlier attempt has written it.
 func (r *runner) upload(ctx context.Context, c tool.Call, a UploadArgs) (Uploaded, error) {
 	m, err := r.open(ctx, c.Scope())
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Limits for an archive that a container makes of its files. The archive is not unpacked.
+// Limits of an archive that a container makes of its files. The archive is not unpacked.
 const (
-	maxArchive = 32 << 20 // bytes that are read of it
+	maxArchive = 32 << 20 // bytes that are read
 	maxEntries = 20_000
 	maxPath    = 1024 // bytes
 )

@@ -13,7 +13,7 @@ import (
 
 // Limits and settings of every container, whatever is requested.
 const (
-	User         = "1000:1000" // the uid and gid of all its processes
+	User         = "1000:1000" // uid and gid of all processes
 	Work         = "/work"     // the only writable directory, in memory; also HOME and TMPDIR
 	Dependencies = "/deps"     // where a volume is, read-only except for the container that fills it
 	MinMemory    = 16 << 20    // bytes
@@ -53,7 +53,7 @@ type Spec struct {
 	Group    string   // may be empty
 	Volume   string   // name of a volume of the owner, at Dependencies; may be empty
 	Fills    bool     // the container may write to the volume
-	Offline  bool     // it has no network, whatever the others have
+	Offline  bool     // it has no network, whatever network other containers have
 }
 
 // Volume is a directory of an owner that outlives its containers.
@@ -71,7 +71,7 @@ const (
 	Running State = "running"
 )
 
-// Container is a container of an owner.
+// Container is a container, as the engine reports it to its owner.
 type Container struct {
 	ID        string // 64 hexadecimal digits
 	RunID     string

@@ -116,7 +116,7 @@ func (t *tools) without(ctx context.Context, e Engine, id string, failed error) 
 	return failed
 }
 
-// checkedOut returns the commit in a container, or nil if the checkout is incomplete.
+// checkedOut returns the commit in a container, or nil if the checkout is not complete.
 func (t *tools) checkedOut(ctx context.Context, c tool.Call, id string) (*CheckedOut, error) {
 	tree, err := t.archive(ctx, c, id, container.Bounds{Files: 1, File: maxPath, All: 2 * maxPath},
 		"tar", "-cf", "-", "-C", container.Work, "--", checkoutMark)

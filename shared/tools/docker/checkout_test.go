@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/docker"
 )
 
-// repository is a source of one commit.
+// repository is a source with one commit.
 type repository struct {
 	files container.Snapshot
 	err   error
@@ -100,16 +100,16 @@ func TestCheckout(t *testing.T) {
 	if !strings.HasPrefix(shown.Stdout, "ran\n# Hi\n1048576\n2\n-rw-r--r--") || shown.ExitCode != 0 {
 		t.Errorf("in the container: %+v", shown)
 	}
-	settled(tool.NotDone) // as one whose process died in the middle
+	settled(tool.NotDone) // like a call whose process died in the middle
 	if got, err := r.tools[docker.Create].Execute(t.Context(), c); err != nil || string(got) != string(result) {
 		t.Errorf("taken up again it is %s, %v", got, err)
 	}
 }
 
-// TestCheckoutFails leaves no container, or says that it may have.
+// TestCheckoutFails checks that a failed checkout leaves no container, or reports that it may have left one.
 func TestCheckoutFails(t *testing.T) {
 	for name, tt := range map[string]struct {
-		look      int // the exit code of the look for the mark
+		look      int // exit code of the check for the mark
 		exit      int
 		fault     error
 		breaks    bool

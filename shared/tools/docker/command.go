@@ -54,8 +54,8 @@ func (t *tools) shell() *tool.Tool {
 	}, func(a ShellArgs) script { return script{a.Command, limit(a.TimeoutSeconds)} }, onlyContainer)
 }
 
-// maxSummaryLine limits what the summary of a run repeats of a command, in bytes; maxPart limits what a warning
-// repeats.
+// maxSummaryLine and maxPart limit how much of a command is repeated by the summary of a run, and by a warning. Both
+// are in bytes.
 const (
 	maxSummaryLine = 200
 	maxPart        = 80
@@ -64,7 +64,7 @@ const (
 var classes = map[shell.Class]tool.Class{shell.ReadOnly: tool.ClassRead, shell.Change: tool.ClassChange,
 	shell.Opaque: tool.ClassOpaque, shell.Destructive: tool.ClassDestructive}
 
-// ruleShell requires approval for each command, and shows the findings of the shell judge to its reader.
+// ruleShell requires approval for each command, and shows the shell judge's findings on the card.
 func ruleShell(_ context.Context, _ tool.Call, a ShellArgs) (tool.CallPolicy, error) {
 	j, err := shell.Judge(a.Command, shell.POSIX)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/docker"
 )
 
-// do carries out a call of a user's run, one of each action.
+// do executes a call. Each call has an action of its own.
 func (w *world) do(t *testing.T, c tool.Call, name string, args map[string]any) error {
 	t.Helper()
 	raw, err := json.Marshal(args)
@@ -33,7 +33,7 @@ func (w *world) do(t *testing.T, c tool.Call, name string, args map[string]any) 
 	return err
 }
 
-// TestContainerCaps creates as many as a run may have, and as many as its user may have in all runs.
+// TestContainerCaps creates as many containers as a run may have, and as many as its user may have in all runs.
 func TestContainerCaps(t *testing.T) {
 	w := newWorld(t, fakedocker.Options{})
 	n := 0
@@ -109,7 +109,7 @@ func TestRemoveContainersOfRun(t *testing.T) {
 	}
 }
 
-// TestCreateImageWithVolumes names it, and creates nothing.
+// TestCreateImageWithVolumes checks that an image with volumes is refused by name, and that nothing is created.
 func TestCreateImageWithVolumes(t *testing.T) {
 	w := newWorld(t, fakedocker.Options{Volumes: []string{"/data"}})
 	err := w.do(t, call("act1"), docker.Create, map[string]any{"options": map[string]any{"image": image}})
@@ -121,7 +121,7 @@ func TestCreateImageWithVolumes(t *testing.T) {
 	}
 }
 
-// TestCreateWithoutHealthCheck looks at what the engine is asked for.
+// TestCreateWithoutHealthCheck checks the request that the engine receives.
 func TestCreateWithoutHealthCheck(t *testing.T) {
 	w := newWorld(t, fakedocker.Options{})
 	w.made(t, "c")

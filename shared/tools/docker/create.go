@@ -66,7 +66,7 @@ const (
 	maxOptions    = 16 << 10
 )
 
-// Created is the result.
+// Created is the result of docker.createContainer.
 type Created struct {
 	ID       string      `json:"id"`
 	Checkout *CheckedOut `json:"checkout,omitempty"`
@@ -105,7 +105,7 @@ func (t *tools) reach() string {
 func (t *tools) refineCreate(s *jsonschema.Schema) {
 	o := s.Properties["options"]
 	o.AdditionalProperties, o.Required = nil, nil         // Normalize refuses unknown fields with a reason
-	o.Properties["image"].MaxLength = jsonschema.Ptr(512) // Normalize refuses others as a matter of policy
+	o.Properties["image"].MaxLength = jsonschema.Ptr(512) // Normalize refuses other images as a matter of policy
 	for _, list := range []string{"command", "env"} {
 		p := o.Properties[list]
 		p.MaxItems, p.Items.MaxLength = jsonschema.Ptr(maxWords), jsonschema.Ptr(maxWord)
@@ -200,7 +200,7 @@ func (t *tools) previewCreate(a CreateArgs) tool.Preview {
 	return p
 }
 
-// warn adds warnings to a card about what the container can reach.
+// warn adds warnings about the things that the container can reach to a card.
 func (t *tools) warn(p *tool.Preview) {
 	if t.Network != "" {
 		p.Warn("Programs in the container can reach the network %s, and can send their data there.", t.Network)
@@ -259,8 +259,8 @@ func (t *tools) createNew(ctx context.Context, e Engine, c tool.Call, o CreateOp
 	return id, err
 }
 
-// envOf returns the variables of a container: those that lead programs to its dependencies, and the call's own. Only a
-// volume of the call's run can be mounted.
+// envOf returns the environment of a container: the variables that lead programs to its dependencies, and the call's
+// own. Only a volume of the call's run can be mounted.
 func (t *tools) envOf(ctx context.Context, e Engine, c tool.Call, o CreateOptions) ([]string, error) {
 	if o.Dependencies == "" {
 		return o.Env, nil
@@ -276,8 +276,8 @@ func (t *tools) envOf(ctx context.Context, e Engine, c tool.Call, o CreateOption
 	return slices.Concat(dependencies(has[at].Kind), o.Env), nil
 }
 
-// checkRoom refuses a container above the limit of a run, or of its user in all runs. It names the containers of
-// other runs, because no other list has them.
+// checkRoom refuses a container above the limit of a run, or above the limit of its user in all runs. The error names
+// the containers of other runs, because no other list contains them.
 func checkRoom(has []container.Container, runID string) error {
 	mine := 0
 	var others []string

@@ -4,7 +4,7 @@
 // A container belongs to the run that created it; other runs cannot see it, but a user can remove their own containers
 // of any run. The containers of a run are removed without a question when the run has ended. A script is an exec of the
 // engine. It is prepared before the intent, and the engine starts an exec at most once, so a script runs at most once
-// even if processes die; the engine reports its outcome. No credential enters a container: no argument takes one.
+// even if processes die. The engine reports the outcome. No argument takes a credential, so none enters a container.
 // Removing a container counts as an ordinary change, because nothing in it is meant to last.
 package docker
 
@@ -37,7 +37,7 @@ const (
 	FetchDependencies = "docker.fetchDependencies"
 )
 
-// Names are the names of all these tools.
+// Names lists the names of all these tools.
 var Names = []string{Create, Script, Destroy, Cleanup, List, ReadFile, EditFile, SourceFiles, ConfigureGit,
 	Shell, FetchDependencies}
 
@@ -100,7 +100,7 @@ func owner(c tool.Call) container.Owner { return container.Owner{UID: c.UID, Run
 
 // The error codes.
 const (
-	CodeStopped  = fault.Code("cancelled")         // its user stopped it together with the run
+	CodeStopped  = fault.Code("cancelled")         // the user stopped it together with the run
 	CodeTimeout  = fault.Code("timeout")           // it was stopped at its time limit
 	CodeExit     = fault.Code("exit_code")         // it ended with a non-zero exit code
 	CodeNotReady = fault.Code("container_stopped") // the container is not running
@@ -135,5 +135,5 @@ func nothingDone(err error) error {
 	return err
 }
 
-// lookEvery is the time between two checks of a running process.
+// lookEvery is the interval between two checks of a running process.
 const lookEvery = 200 * time.Millisecond

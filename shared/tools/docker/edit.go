@@ -62,7 +62,7 @@ func (t *tools) editFile() *tool.Tool {
 			}
 			return []tool.Text{{Name: a.Path}}
 		},
-		Pinned:  func(EditArgs) any { return struct{}{} }, // in the run's own containers, and there are no others
+		Pinned:  func(EditArgs) any { return struct{}{} }, // nothing to pin: it acts in the run's own containers
 		Preview: previewEdit,
 		Summary: func(a EditArgs) string {
 			return fmt.Sprintf("Changed a file in the container %.12s.", a.ContainerID)
@@ -99,7 +99,7 @@ func bareEdit(a EditArgs) EditArgs {
 	return a
 }
 
-// reviseEdit keeps the comparison if the user left the text as it was.
+// reviseEdit keeps the comparison if the user left the text unchanged.
 func reviseEdit(before, edited EditArgs) EditArgs {
 	if before.ContainerID == edited.ContainerID && before.Path == edited.Path && before.SHA256 == edited.SHA256 &&
 		before.Content == edited.Content && slices.Equal(before.Edits, edited.Edits) {
@@ -150,7 +150,7 @@ func (t *tools) completeEdit(ctx context.Context, c tool.Call, a EditArgs) (Edit
 	return a, err
 }
 
-// edited returns the text that the container has, and the text that the call writes.
+// edited returns the text in the container, and the text that the call writes.
 func (t *tools) edited(ctx context.Context, c tool.Call, a EditArgs) (was, is string, err error) {
 	was, there, err := t.text(ctx, c, a.ContainerID, a.Path)
 	if err == nil {
@@ -188,7 +188,7 @@ func (t *tools) text(ctx context.Context, c tool.Call, id, path string) (text st
 	return tree.Files[0].Content, true, nil
 }
 
-// prepareEdit returns the sum of the text that is written. It first checks that the container has the approved file.
+// prepareEdit returns the SHA-256 of the text to write. It first checks that the container has the approved file.
 func (t *tools) prepareEdit(ctx context.Context, c tool.Call, a EditArgs) (string, error) {
 	_, is, err := t.edited(ctx, c, a)
 	return patch.Sum(is), err
@@ -209,7 +209,7 @@ mv -f "$t" "$f"`
 // exitStale is the exit code of write if the file is not the approved one.
 const exitStale = "3"
 
-// edit writes the text, unless an earlier try has written it.
+// edit writes the text, unless an earlier attempt has written it.
 func (t *tools) edit(ctx context.Context, c tool.Call, a EditArgs) (Edited, error) {
 	text, there, err := t.text(ctx, c, a.ContainerID, a.Path)
 	if err != nil {
@@ -243,8 +243,8 @@ func (t *tools) edit(ctx context.Context, c tool.Call, a EditArgs) (Edited, erro
 	return Edited{SHA256: c.Handle, Size: len(is)}, nil
 }
 
-// late returns the outcome of an edit whose file has changed since the first look: another process has made the same
-// edit, or the file is not the approved one.
+// late returns the outcome of an edit whose file has changed after the first check. Either another process has made the
+// same edit, or the file is not the approved one.
 func (t *tools) late(ctx context.Context, c tool.Call, a EditArgs) (Edited, error) {
 	text, there, err := t.text(ctx, c, a.ContainerID, a.Path)
 	if err != nil {
@@ -272,7 +272,7 @@ func editedAlready(c tool.Call, text string, there bool) (out Edited, done bool)
 	return Edited{SHA256: c.Handle, Size: len(text)}, true
 }
 
-// settleEdit reads the file once, so an engine that fails later cannot change the verdict.
+// settleEdit reads the file only once, so an engine that fails later cannot change the verdict.
 func (t *tools) settleEdit(ctx context.Context, c tool.Call, a EditArgs) (tool.Verdict, Edited, string, error) {
 	text, there, err := t.text(ctx, c, a.ContainerID, a.Path)
 	switch {

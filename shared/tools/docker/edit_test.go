@@ -55,7 +55,7 @@ func TestEditSuite(t *testing.T) {
 	}.Run(t)
 }
 
-// TestEdit changes and creates files in a container, and refuses what it was not approved for.
+// TestEdit changes and creates files in a container. Changes that were not approved are refused.
 func TestEdit(t *testing.T) {
 	r := onPodman(t)
 	id := r.create(t, "build")
@@ -83,7 +83,7 @@ yes 'a line that makes the file long' | head -n 12000 >long; ln -s run.sh link`)
 		}
 	}
 	wants(tool.NotDone)
-	for range 2 { // a second try changes nothing
+	for range 2 { // the second attempt changes nothing
 		if _, err := r.tools[docker.EditFile].Execute(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -120,8 +120,8 @@ yes 'a line that makes the file long' | head -n 12000 >long; ln -s run.sh link`)
 	}
 }
 
-// TestEditTooLate stops an edit between its look at the file and its writing, as a paused process does. In the meantime
-// another process makes the same edit, and a script changes the file. Neither is overwritten.
+// TestEditTooLate stops an edit between its check of the file and its writing, as a paused process does. In the
+// meantime another process makes the same edit, or a script changes the file. Neither is overwritten.
 func TestEditTooLate(t *testing.T) {
 	r := onPodman(t)
 	e, err := engine.Open(engine.Config{Host: r.host.Host})

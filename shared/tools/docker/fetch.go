@@ -35,7 +35,7 @@ type FetchBase struct {
 	Volume  string   `json:"volume"`
 	Command string   `json:"command"`
 	Hosts   []string `json:"hosts"`
-	Files   []Locked `json:"files"` // the lock file is the first
+	Files   []Locked `json:"files"` // the lock file comes first
 }
 
 // Locked is a file that the installer reads.
@@ -46,10 +46,10 @@ type Locked struct {
 
 // Fetched is the result of docker.fetchDependencies.
 type Fetched struct {
-	Volume  string   `json:"volume,omitempty"` // for docker.createContainer; empty: it failed
+	Volume  string   `json:"volume,omitempty"` // for docker.createContainer; empty: nothing was installed
 	Use     string   `json:"use,omitempty"`
 	Output  string   `json:"output"`
-	Refused []string `json:"refused,omitempty"` // hosts that the installer asked for and the operator does not name
+	Refused []string `json:"refused,omitempty"` // hosts that the installer requested and the operator does not allow
 }
 
 const volumePattern = `^countersign-deps-[0-9a-f]{32}$`
@@ -80,7 +80,7 @@ func (t *tools) fetch() *tool.Tool {
 			return a, err
 		},
 		Changes: func(a FetchArgs) (FetchArgs, []tool.Change) {
-			a.Base = nil // it is no free text: the names of the operator's hosts come from no stranger
+			a.Base = nil // not free text: the operator's host names do not come from strangers
 			return a, nil
 		},
 		Pinned: func(a FetchArgs) any {
@@ -133,7 +133,7 @@ func (t *tools) locked(ctx context.Context, c tool.Call, a FetchArgs) (files []c
 	return files, b, nil
 }
 
-// volumeOf returns the name of the volume: that of its content, in its run.
+// volumeOf returns the name of the volume, which is derived from its content and its run.
 func volumeOf(o container.Owner, a FetchArgs, b *FetchBase) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q", []string{o.Key(), o.RunID, a.Image, b.Command})
@@ -159,7 +159,7 @@ func previewFetch(a FetchArgs) tool.Preview {
 	return p
 }
 
-// fetchOnce fills the volume. A try after an interrupted one starts again, and keeps what that one has completed.
+// fetchOnce fills the volume. After an interruption it starts again, and keeps what the earlier attempt has completed.
 func (t *tools) fetchOnce(ctx context.Context, c tool.Call, a FetchArgs) (Fetched, error) {
 	e, err := t.engine()
 	if err != nil {
@@ -183,7 +183,7 @@ func (t *tools) fetchOnce(ctx context.Context, c tool.Call, a FetchArgs) (Fetche
 	case gone != nil && !errors.Is(gone, container.ErrMissing):
 		return Fetched{}, tool.Ambiguous(cmp.Or(failed, gone))
 	case failed != nil && (gone != nil || tool.IsAmbiguous(failed)):
-		// Another process may have replaced the container, and be filling the volume, or have filled it.
+		// Another process may have replaced the container, and may be filling the volume or have filled it.
 		return Fetched{}, tool.Ambiguous(failed)
 	case failed != nil:
 		if err := e.RemoveVolume(ctx, b.Volume); err != nil && !errors.Is(err, container.ErrMissing) {
@@ -198,7 +198,7 @@ func (t *tools) fetchOnce(ctx context.Context, c tool.Call, a FetchArgs) (Fetche
 func lastOf(file string) string { return file[strings.LastIndexByte(file, '/')+1:] }
 
 // filler returns a running container that can write to the volume and has no network. It first removes the container of
-// an earlier try.
+// an earlier attempt.
 func (t *tools) filler(ctx context.Context, e Engine, c tool.Call, a FetchArgs, b *FetchBase) (string, error) {
 	old, err := e.Find(ctx, owner(c), nameOf(c))
 	if err == nil {
@@ -248,7 +248,7 @@ func (t *tools) roomFor(ctx context.Context, e Engine, c tool.Call, name string)
 	return nil
 }
 
-// settleFetch lets an interrupted call start again. The next try keeps what that call has completed.
+// settleFetch lets an interrupted call start again. The next attempt keeps what that call has completed.
 func (t *tools) settleFetch(ctx context.Context, c tool.Call, _ FetchArgs) (tool.Verdict, Fetched, string, error) {
 	e, err := t.engine()
 	if err == nil {

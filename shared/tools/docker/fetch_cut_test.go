@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/docker"
 )
 
-// TestFetchCutOff loses the engine's answer in the middle of an installer, or after it. The volume stays, because
-// another process may be filling it. The next try fills it once.
+// TestFetchCutOff loses the engine's answer while an installer runs, or after it. The volume stays, because another
+// process may be filling it. The next attempt fills it once.
 func TestFetchCutOff(t *testing.T) {
 	files := commitFiles{"web/go.mod": "module example.com/web\n", "web/go.sum": ""}
 	for broken, filled := range map[fakegoogle.Kind]bool{fakegoogle.ResetBefore: false, fakegoogle.ResetAfter: true} {
@@ -28,7 +28,7 @@ func TestFetchCutOff(t *testing.T) {
 		c, _ := r.approvedFetch(t, nil)
 		fake.Break(fakedocker.Install, fakegoogle.Fault{Kind: broken})
 		fake.Break(fakedocker.ExecInspect, fakegoogle.Fault{}, fakegoogle.Fault{},
-			fakegoogle.Fault{Kind: fakegoogle.StatusBefore}) // the first two are about the look, and about tar
+			fakegoogle.Fault{Kind: fakegoogle.StatusBefore}) // the first two answers are for the check and for tar
 		if raw, err := fetch.Execute(t.Context(), c); !tool.IsAmbiguous(err) {
 			t.Errorf("%s: %s, %v; want an unknown outcome", broken, raw, err)
 		}
@@ -51,8 +51,8 @@ func TestFetchCutOff(t *testing.T) {
 	}
 }
 
-// TestFetchFreeText checks that the facts that this program adds to a call, such as the operator's hosts, are no free
-// text. A plan's grant would never hold otherwise, because a host's name counts as a link of a stranger.
+// TestFetchFreeText checks that the facts that this program adds to a call, such as the operator's hosts, are not free
+// text. A host's name counts as a link from a stranger, so no grant of a plan could otherwise apply.
 func TestFetchFreeText(t *testing.T) {
 	r := &real{tools: docker.New(docker.Options{Images: []string{toolchain},
 		Packages:  packagesOf(t, "packages.example.com"),

@@ -28,7 +28,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/docker"
 )
 
-// commitFiles is a source of the files of one commit.
+// commitFiles is a source with the files of one commit.
 type commitFiles map[string]string
 
 // Snapshot implements [docker.Source].
@@ -44,7 +44,7 @@ const mirror = "http://packages.example:8080"
 
 const depsModule, depsVersion = "example.com/greet", "v1.0.0"
 
-// moduleProxy is a local Go module proxy with one module, and go.mod and go.sum of a module that requires it.
+// moduleProxy returns a local Go module proxy with one module, and go.mod and go.sum of a module that requires it.
 func moduleProxy(t *testing.T) (srv *httptest.Server, files commitFiles) {
 	t.Helper()
 	mod := "module " + depsModule + "\n\ngo 1.24\n"
@@ -96,8 +96,8 @@ func h1(files map[string]string) string {
 // toolchain is an image with Go's command and the program of infra/images.
 const toolchain = "localhost/toolchain:1"
 
-// fetching returns the tools on Podman, with an image that can fetch from the hosts. All of them are the proxy, because
-// no program asks a proxy for an address of its own machine.
+// fetching returns the tools on Podman, with an image that can fetch from the hosts. All hosts are the local proxy. Its
+// real address cannot be used, because programs do not send requests for loopback addresses to a proxy.
 func fetching(t *testing.T, proxy *httptest.Server, files commitFiles, hosts ...string) *real {
 	t.Helper()
 	host := podman.Start(t)
@@ -136,7 +136,7 @@ func fetchArgs(change map[string]any) map[string]any {
 	return args
 }
 
-// approvedFetch returns a completed call, and what its card shows.
+// approvedFetch returns a completed call, and the text of its card.
 func (r *real) approvedFetch(t *testing.T, change map[string]any) (tool.Call, string) {
 	t.Helper()
 	c, err := r.prepared(t, docker.FetchDependencies, fetchArgs(change))
@@ -157,8 +157,8 @@ func (r *real) approvedFetch(t *testing.T, change map[string]any) (tool.Call, st
 	return c, b.String()
 }
 
-// TestFetchedDependencies lets Go's command install a module from a local proxy, in a container without a network.
-// A later container has the module, read-only.
+// TestFetchedDependencies makes Go's command install a module from a local proxy, in a container without a network. A
+// later container has the module, read-only.
 func TestFetchedDependencies(t *testing.T) {
 	srv, files := moduleProxy(t)
 	r := fetching(t, srv, files, "go="+mirror)
@@ -172,7 +172,7 @@ func TestFetchedDependencies(t *testing.T) {
 		}
 	}
 	var got docker.Fetched
-	for try := range 2 { // the second one finds all there
+	for try := range 2 { // the second attempt finds everything installed
 		raw, err := fetch.Execute(t.Context(), c)
 		if err == nil {
 			err = json.Unmarshal(raw, &got)
@@ -201,8 +201,8 @@ func TestFetchedDependencies(t *testing.T) {
 	}
 }
 
-// TestFetchOtherHosts lets the installer ask a host that the operator does not name, and files that are not those of
-// the lock file.
+// TestFetchOtherHosts makes the installer use a host that the operator does not allow, and files that differ from the
+// lock file.
 func TestFetchOtherHosts(t *testing.T) {
 	srv, files := moduleProxy(t)
 	r := fetching(t, srv, files, "go=http://other.example/none", "registry.npmjs.org")
@@ -244,7 +244,7 @@ func packagesOf(t *testing.T, hosts ...string) outlet.Hosts {
 	return h
 }
 
-// TestFetchRefusedHosts lets the installer ask its own registry, which the operator does not name.
+// TestFetchRefusedHosts makes the installer use its own registry, which the operator does not allow.
 func TestFetchRefusedHosts(t *testing.T) {
 	srv, files := moduleProxy(t)
 	r := fetching(t, srv, files, "registry.npmjs.org")

@@ -2,8 +2,8 @@ package docker
 
 import "strings"
 
-// engines are the fields of Docker's API, command line and libraries that grant something to a container, in lower case
-// without dashes, except those that this tool has too.
+// engines are the names of options with which Docker's API, command line and libraries grant something to a container.
+// They are in lower case without dashes. Options that this tool has too are left out.
 var engines = func() map[string]bool {
 	all := map[string]bool{}
 	for name := range strings.FieldsSeq(engineFields) {

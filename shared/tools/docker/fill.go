@@ -14,10 +14,10 @@ import (
 // outletProgram is the program in the image through which an installer reaches the package hosts (package outlet).
 const outletProgram = "/usr/local/bin/countersign-outlet"
 
-// fetchMark is a file that is written last into a volume.
+// fetchMark is the file that is written to a volume last.
 const fetchMark = deps + "/.countersign-fetched"
 
-// ready says by its exit code whether a container can install.
+// ready reports by its exit code whether a container can install dependencies.
 const ready = `[ -x ` + outletProgram + ` ] || exit 10
 [ -w ` + deps + ` ] || exit 11
 [ ! -e ` + fetchMark + ` ] || exit 12
@@ -61,7 +61,7 @@ func (t *tools) fill(ctx context.Context, e Engine, id string, files []container
 	return t.install(ctx, e, id, b.Command)
 }
 
-// install runs the installer. Its standard input and output are its only way out.
+// install runs the installer. Its standard input and output are its only connection to the outside.
 func (t *tools) install(ctx context.Context, e Engine, id, command string) (Fetched, error) {
 	asked, ask := io.Pipe()
 	answered, answer := io.Pipe()

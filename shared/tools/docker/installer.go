@@ -11,15 +11,15 @@ import (
 // installer is a program that installs the dependencies of a lock file. It checks the hashes of all packages, and runs
 // no code of the packages.
 type installer struct {
-	registry string   // its name in DOCKER_PACKAGE_HOSTS
+	registry string   // name in DOCKER_PACKAGE_HOSTS
 	files    []string // the lock file, and the manifest in its folder
-	variable string   // tells it the registry
-	script   string   // installs into out
-	env      []string // of containers that have the dependencies
+	variable string   // environment variable that sets the registry
+	script   string   // shell script that installs into out
+	env      []string // environment of containers that have the dependencies
 	use      string   // a hint for the model
 }
 
-// The directories of a container that installs: the lock file is in one, and the dependencies are installed in the
+// The directories of a container that installs. One contains the lock file; the dependencies are installed in the
 // other. Both are in memory, which limits the size of the dependencies.
 const (
 	source = container.Work + "/source"
@@ -27,7 +27,7 @@ const (
 	deps   = container.Dependencies
 )
 
-// installers are the installers, by the name of the lock file.
+// installers maps the names of lock files to their installers.
 var installers = map[string]installer{
 	"go.sum": {registry: "go", files: []string{"go.sum", "go.mod"}, variable: "GOPROXY",
 		script: "GOMODCACHE=" + out + "/go GOFLAGS='-mod=readonly -modcacherw' GOTOOLCHAIN=local go mod download",
@@ -59,7 +59,7 @@ func installerOf(lock string) (installer, error) {
 	return i, nil
 }
 
-// beside returns the paths of the installer's files.
+// beside returns the paths of all files that the installer needs, in the folder of the lock file.
 func (i installer) beside(lock string) (all []string) {
 	for _, name := range i.files {
 		all = append(all, path.Join(path.Dir(lock), name))

@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/docker"
 )
 
-// real is the tools on Podman.
+// real has the tools on Podman.
 type real struct {
 	tools tool.Set
 	host  *podman.Engine
@@ -41,7 +41,7 @@ func toolsOn(t testing.TB, host string) tool.Set {
 	return docker.New(docker.Options{Engine: e, Images: []string{image}})
 }
 
-// slow is an engine that lets something happen before the next program with an input.
+// slow is an engine that calls a function before the next program with an input.
 type slow struct {
 	docker.Engine
 	meanwhile func()
@@ -55,7 +55,7 @@ func (s *slow) Feed(ctx context.Context, id string, command []string, in []byte)
 	return s.Engine.Feed(ctx, id, command, in)
 }
 
-// prepared returns a call that is about to be executed.
+// prepared returns a call that is ready to be executed.
 func (r *real) prepared(t *testing.T, name string, args map[string]any) (tool.Call, error) {
 	t.Helper()
 	raw, err := json.Marshal(args)
@@ -73,7 +73,7 @@ func (r *real) prepared(t *testing.T, name string, args map[string]any) (tool.Ca
 	return c, err
 }
 
-// do carries a call out.
+// do executes a call.
 func (r *real) do(t *testing.T, name string, args map[string]any) (json.RawMessage, error) {
 	t.Helper()
 	c, err := r.prepared(t, name, args)
@@ -83,7 +83,7 @@ func (r *real) do(t *testing.T, name string, args map[string]any) (json.RawMessa
 	return r.tools[name].Execute(t.Context(), c)
 }
 
-// must is do for what has to go well, with its result; a script may fail by its exit code.
+// must executes a call that must succeed, and returns its result. A script may fail with an exit code.
 func must[Out any](t *testing.T, r *real, name string, args map[string]any) (out Out) {
 	t.Helper()
 	raw, err := r.do(t, name, args)
@@ -109,7 +109,7 @@ func script(id, text string) map[string]any {
 	return map[string]any{"containerId": id, "script": text}
 }
 
-// TestPodmanSession goes through all tools on an engine that works.
+// TestPodmanSession uses all tools on a real engine.
 func TestPodmanSession(t *testing.T) {
 	r := onPodman(t)
 	id := r.create(t, "build")
@@ -178,7 +178,7 @@ echo secret >.git/config; printf '\377' >bin; ln -s /etc/passwd link; echo done;
 	}
 }
 
-// TestPodmanScriptLimit has one that leaves a process behind which would continue for long.
+// TestPodmanScriptLimit runs a script beyond its limit. The script leaves a process behind that would run for long.
 func TestPodmanScriptLimit(t *testing.T) {
 	r := onPodman(t)
 	id := r.create(t, "g")
@@ -205,7 +205,7 @@ func TestPodmanExitCodeOfTimeout(t *testing.T) {
 	}
 }
 
-// TestPodmanScriptInterrupted interrupts one that runs, and one that was never started.
+// TestPodmanScriptInterrupted interrupts a running script, and one that was never started.
 func TestPodmanScriptInterrupted(t *testing.T) {
 	for name, begin := range map[string]bool{"running": true, "not begun": false} {
 		t.Run(name, func(t *testing.T) {
@@ -248,10 +248,10 @@ func TestPodmanScriptInterrupted(t *testing.T) {
 	}
 }
 
-// dies is the environment variable that makes this program run one script until it is killed.
+// dies is the environment variable that makes this test binary run one script until it is killed.
 const dies = "DOCKER_TEST_DIES"
 
-// dying is the call of that program.
+// dying is the call that the killed process executes.
 type dying struct {
 	Host, Handle string
 	Args         json.RawMessage
@@ -273,7 +273,8 @@ func runAndDie() {
 	fmt.Println("ended", err)
 }
 
-// TestPodmanScriptAfterKill kills -9 the process that began a script; the next finds it, and begins it no second time.
+// TestPodmanScriptAfterKill kills the process that started a script. The next process finds the script, and does not
+// start it again.
 func TestPodmanScriptAfterKill(t *testing.T) {
 	r := onPodman(t)
 	id := r.create(t, "g")
@@ -324,7 +325,7 @@ func TestPodmanScriptAfterKill(t *testing.T) {
 	}
 }
 
-// TestPodmanContainersRemoved has one wait, one work and one that was never started.
+// TestPodmanContainersRemoved removes a waiting container, a working one, and one that was never started.
 func TestPodmanContainersRemoved(t *testing.T) {
 	r := onPodman(t)
 	id := r.create(t, "build")

@@ -70,15 +70,15 @@ type FileArgs struct {
 
 // FileText is the result of docker.readFileInContainer.
 type FileText struct {
-	Content   *string `json:"content,omitempty"`   // nil where there is no such file
+	Content   *string `json:"content,omitempty"`   // nil if the file does not exist
 	Offset    int     `json:"offset,omitempty"`    // From, in results of earlier releases
 	From      int     `json:"from,omitempty"`      // byte of the file at which the content begins
 	Line      int     `json:"line,omitempty"`      // number of the content's first line
 	Lines     int     `json:"lines,omitempty"`     // of the whole file
 	Size      int     `json:"size"`                // bytes of the whole file
 	Truncated bool    `json:"truncated,omitempty"` // there is more after the content
-	Redacted  bool    `json:"redacted,omitempty"`  // a secret was taken out of the content
-	SHA256    string  `json:"sha256,omitempty"`    // of the whole file; a commit of the file names it
+	Redacted  bool    `json:"redacted,omitempty"`  // secrets were removed from the content
+	SHA256    string  `json:"sha256,omitempty"`    // of the whole file; a commit refers to the file by it
 
 	NextOffset     int `json:"nextOffset,omitempty"`     // where the rest begins, if truncated
 	NextByteOffset int `json:"nextByteOffset,omitempty"` // the same, within a long line
@@ -160,10 +160,10 @@ func pieceOf(file string, a FileArgs) (FileText, error) {
 		NextOffset: v.NextOffset, NextByteOffset: v.NextByteOffset}, nil
 }
 
-// lostSecret describes the text that the model has not seen because its secrets were removed.
+// lostSecret describes the text that the model has not seen because secrets were removed.
 const lostSecret = "the redacted secrets"
 
-// partsOf returns the files of a tree, each of them complete.
+// partsOf returns the files of a tree as parts, each of them complete.
 func partsOf(out Tree) (parts []tool.Part) {
 	for _, f := range out.Files {
 		p := tool.Part{Text: tool.Text{Name: path.Join(container.Work, f.Path)}, Rest: "Commit the file from the " +
@@ -196,7 +196,7 @@ type TreeArgs struct {
 	ContainerID string `json:"containerId" jsonschema:"The id that createContainer has returned."`
 }
 
-// Tree is its result.
+// Tree is the result of docker.getAllSourceFiles.
 type Tree struct {
 	Files   []container.File `json:"files"`
 	LeftOut int              `json:"leftOut"` // files that are not text, too long, or too many
@@ -241,9 +241,9 @@ func (t *tools) sourceFiles() *tool.Tool {
 const allFiles = `cd ` + container.Work + ` && exec find . \( -name .git -o -name node_modules \) -prune -o ` +
 	`! -type d -exec tar -cf - {} +`
 
-// archive lets a container pack files, and reads them as they arrive. The container's own tar reads the files, as the
-// container's user and with its view of them. The engine's own copy function does not see a tmpfs with Docker, and
-// would follow the container's links with the engine's rights.
+// archive makes a container pack files, and reads them as they arrive. The container's own tar reads the files with the
+// rights of the container's user. The engine's own copy function does not see a tmpfs with Docker, and would follow the
+// container's links with the engine's rights.
 func (t *tools) archive(ctx context.Context, c tool.Call, id string, b container.Bounds,
 	command ...string) (container.Tree, error) {
 	e, err := t.engine()
@@ -277,7 +277,7 @@ func (t *tools) archive(ctx context.Context, c tool.Call, id string, b container
 	return tree, whyNothing(ctx, e, process)
 }
 
-// whyNothing returns nil if the packing program ran and found no such file, and an error if there is no such program.
+// whyNothing returns nil if tar ran and found no such file, and an error if the container has no tar.
 func whyNothing(ctx context.Context, e Engine, process string) error {
 	p, err := untilEnded(ctx, e, process)
 	if err != nil {

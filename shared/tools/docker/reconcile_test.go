@@ -20,12 +20,12 @@ import (
 
 const image = "localhost/busybox:1"
 
-// call is one of ana's run.
+// call returns a call of Ana's run.
 func call(id string) tool.Call {
 	return tool.Call{UID: "ana", RunID: "run_1", ActionID: id, Output: io.Discard}
 }
 
-// world is an engine that runs nothing, and the tools on it.
+// world is an engine that runs nothing, with the tools on it.
 type world struct {
 	*fakedocker.Engine
 	tools tool.Set
@@ -44,7 +44,7 @@ func newWorld(t *testing.T, o fakedocker.Options) *world {
 	return &world{fake, docker.New(docker.Options{Engine: e, Images: []string{image}}), e}
 }
 
-// made returns the id of a container of ana's run that runs.
+// made returns the ID of a running container of Ana's run.
 func (w *world) made(t *testing.T, name string) string {
 	t.Helper()
 	id, err := w.e.Create(t.Context(), container.Owner{UID: "ana", RunID: "run_1"}, container.Spec{ActionID: name,
@@ -72,7 +72,7 @@ func (w *world) provider(t *testing.T, name string, args map[string]any, effects
 	return &toolstest.Provider{Tool: w.tools[name], Call: c, Break: w.Break, Calls: w.Calls, Effects: effects}
 }
 
-// engines are the two whose answers differ.
+// engines runs the test with Docker and with Podman, whose answers differ.
 func engines(t *testing.T, test func(t *testing.T, o fakedocker.Options)) {
 	t.Run("docker", func(t *testing.T) { test(t, fakedocker.Options{}) })
 	t.Run("podman", func(t *testing.T) { test(t, fakedocker.Options{Podman: true}) })
@@ -80,14 +80,14 @@ func engines(t *testing.T, test func(t *testing.T, o fakedocker.Options)) {
 
 var status, kind = toolstest.Status, toolstest.Kind
 
-// refusedAfter is what a second start is answered, which began the first time.
+// refusedAfter is the answer to a second start after the first one succeeded.
 var refusedAfter = fakegoogle.Fault{Kind: fakegoogle.StatusAfter, Status: 409}
 
 func not(code fault.Code) toolstest.Settled {
 	return toolstest.Settled{Want: toolstest.Failed, Class: fault.Tool, Code: code}
 }
 
-// panicking is an engine whose every use panics.
+// panicking is an engine whose methods all panic.
 type panicking struct{}
 
 func (panicking) List(context.Context, container.Owner, string, bool) ([]container.Container, error) {
@@ -121,7 +121,7 @@ func (panicking) Converse(context.Context, string, []string, io.Reader, containe
 
 var broken = docker.New(docker.Options{Engine: panicking{}, Images: []string{image}})
 
-// TestCreateSettles is of Podman, which answers 500 where a name is taken, and so leaves more open than Docker.
+// TestCreateSettles uses Podman. It answers 500 if a name is taken, and so leaves more outcomes open than Docker does.
 func TestCreateSettles(t *testing.T) {
 	made := toolstest.Settled{Want: toolstest.Completed, Effects: 1}
 	toolstest.Settling{
@@ -156,7 +156,7 @@ func TestScriptSettles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			engines(t, func(t *testing.T, o fakedocker.Options) {
 				if o.Podman && !podman {
-					return // as with the first
+					return // the result does not depend on the engine
 				}
 				o.Exec = func([]string) (string, string, int) { return "out", "err", 0 }
 				ran := toolstest.Settled{Want: toolstest.Completed, Effects: 1}

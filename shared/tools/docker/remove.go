@@ -43,7 +43,7 @@ func (t *tools) destroy() *tool.Tool {
 		Summary: func(a DestroyArgs) string { return fmt.Sprintf("Removed the container %.12s.", a.ContainerID) },
 		Prepare: t.whole,
 		Execute: func(ctx context.Context, c tool.Call, a DestroyArgs) (Removed, error) {
-			if c.Handle != a.ContainerID { // the store has the handle, and only the arguments were approved
+			if c.Handle != a.ContainerID { // the stored handle was not part of the approval, but the arguments were
 				return Removed{}, fault.New(fault.Policy, fault.CodeIntegrity,
 					"The recorded container is not the approved one. Nothing was removed.")
 			}
@@ -67,7 +67,7 @@ func (t *tools) destroy() *tool.Tool {
 	})
 }
 
-// whole checks that the container belongs to the user. Its full ID, which is never reused, is the handle.
+// whole checks that the container belongs to the user. It returns its full ID, which is never reused, as the handle.
 func (t *tools) whole(ctx context.Context, c tool.Call, a DestroyArgs) (string, error) {
 	e, err := t.engine()
 	if err != nil {
@@ -89,8 +89,8 @@ func ownedByUser(ctx context.Context, e Engine, c tool.Call, id string) (bool, e
 	return slices.ContainsFunc(has, func(one container.Container) bool { return one.ID == id }), err
 }
 
-// removed returns the outcome of a removal. If the engine does not find the container, it checks whether the container
-// is gone, as requested.
+// removed returns the outcome of a removal. If the engine does not find the container, the outcome is ambiguous, and
+// the caller checks whether it is gone.
 func removed(err error) (Removed, error) {
 	switch {
 	case err == nil:
@@ -153,15 +153,15 @@ func (t *tools) removeGroup(ctx context.Context, c tool.Call, a GroupArgs) (all 
 	for _, one := range has {
 		r, err := removed(e.Remove(ctx, one.ID))
 		if err != nil {
-			return all, tool.Ambiguous(err) // some may be gone; the remaining ones show which
+			return all, tool.Ambiguous(err) // some may be gone; the remaining ones can be listed
 		}
 		all.Removed += r.Removed
 	}
 	return all, nil
 }
 
-// removeAll removes the remaining containers of an ended run; no caller waits for anything in them. Containers that
-// another process removes at the same time count as removed, and those whose removal is in progress are checked again.
+// removeAll removes the remaining containers of an ended run. Containers that another process removes at the same time
+// count as removed. Those whose removal is in progress are checked again.
 func (t *tools) removeAll(ctx context.Context, c tool.Call) (n int, err error) {
 	e, err := t.engine()
 	if err != nil {

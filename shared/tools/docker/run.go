@@ -28,7 +28,7 @@ const (
 	MaxLimit     = 300 * time.Second
 )
 
-// grace is the time for stopping a script at its limit, plus the time until this process learns of it.
+// grace is the time for stopping a script at its limit, and for this process to notice that.
 const grace = 20 * time.Second
 
 // Result is the result of a script.
@@ -49,9 +49,9 @@ type script struct {
 
 // around runs the script $2 in a container, and stops it after $1 seconds together with everything else that runs there
 // except the container's own command: kill -1 reaches every process of the user except the one that calls it. A
-// background process therefore cannot make a script outlive its limit. If a script itself exits with the code of the
-// limit, the wrapper replaces the code with exitInstead and prints that: after the reader has died, the code is the
-// only evidence.
+// background process therefore cannot outlive the limit of its script. If a script itself exits with the code of the
+// limit, around replaces that code with exitInstead and prints a line about it, because the code is the only evidence
+// after the reader has died.
 const around = `trap 'kill -9 -1; exit ` + exitAtLimit + `' ALRM
 (trap 'kill $s; exit' TERM; sleep "$1" & s=$!; wait $s; kill -ALRM $$) </dev/null >/dev/null 2>&1 &
 w=$!
@@ -66,7 +66,7 @@ fi
 exit $c`
 
 // exitAtLimit is the exit code of a script that was stopped at its limit, and of no other script. A script that exits
-// with that code gets exitInstead.
+// with that code itself gets exitInstead.
 const (
 	exitAtLimit = "241"
 	exitInstead = "240"
@@ -76,7 +76,7 @@ func (s script) command() []string {
 	return []string{"/bin/sh", "-c", around, "countersign", strconv.Itoa(int(s.limit.Seconds())), s.text}
 }
 
-// shows returns the parts of files that a script has printed.
+// shows returns the file contents that a script has printed.
 func (s script) shows(out Result) (parts []tool.Part) {
 	const rest = "Read the file with " + ReadFile + "."
 	for _, name := range shell.Excerpts(s.text, shell.POSIX) {
@@ -106,7 +106,7 @@ func (s script) replaces() (texts []tool.Text) {
 	return texts
 }
 
-// inContainer returns the text at a path that a script names.
+// inContainer returns the name of a file in the container, for a path in a script.
 func inContainer(name string) tool.Text {
 	if !path.IsAbs(name) {
 		name = path.Join(container.Work, name)

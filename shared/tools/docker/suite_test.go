@@ -79,7 +79,7 @@ func TestCreateSuite(t *testing.T) {
 	}.Run(t)
 }
 
-// TestFetchSuite judges calls, whose facts a call that is proposed gets from the commit.
+// TestFetchSuite tests calls with the facts that a proposed call gets from the commit.
 func TestFetchSuite(t *testing.T) {
 	tools := docker.New(docker.Options{Images: []string{image, toolchain}, Checkouts: commitFiles{},
 		Packages: packagesOf(t, "registry.npmjs.org", "proxy.golang.org")})
@@ -125,7 +125,7 @@ func TestFetchSuite(t *testing.T) {
 	}
 }
 
-// TestCreateMemoryBounds are those that the model reads in the schema.
+// TestCreateMemoryBounds checks that the limits of memory are those in the schema that the model reads.
 func TestCreateMemoryBounds(t *testing.T) {
 	tl := judging[docker.Create]
 	for _, mib := range []int{container.MinMemory >> 20, container.MaxMemory >> 20} {
@@ -216,7 +216,7 @@ func TestRemovalSuites(t *testing.T) {
 	}.Run(t)
 }
 
-// TestCommandsOfEachClass judges commands of each class: none is allowed, and none can be always.
+// TestCommandsOfEachClass tests commands of each class. All need approval, and none can be always allowed.
 func TestCommandsOfEachClass(t *testing.T) {
 	for command, class := range map[string]tool.Class{"ls": tool.ClassRead, "touch x": tool.ClassChange,
 		"rm -rf x": tool.ClassDestructive, "eval $x": tool.ClassOpaque} {
@@ -231,7 +231,7 @@ func TestCommandsOfEachClass(t *testing.T) {
 	}
 }
 
-// TestEngineFieldsForbidden compares the fields with the API's own description of them.
+// TestEngineFieldsForbidden compares the fields with the API's own types.
 func TestEngineFieldsForbidden(t *testing.T) {
 	ours := map[string]bool{"Image": true, "Env": true, "Memory": true}
 	var all []string
@@ -267,7 +267,7 @@ func TestEngineFieldsForbidden(t *testing.T) {
 	}
 }
 
-// TestNamesComplete keeps Names complete.
+// TestNamesComplete checks that Names has all tools.
 func TestNamesComplete(t *testing.T) {
 	all := docker.New(docker.Options{Images: []string{image}, Checkouts: commitFiles{},
 		Packages: packagesOf(t, "proxy.golang.org")})

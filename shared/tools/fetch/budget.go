@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/clip"
 )
 
-// budget is the amount of a page that may still be kept: elements, and bytes of text and of attributes.
+// budget is the remaining allowance of a page: elements, and bytes of text and of attributes.
 type budget struct {
 	elements, text, attributes int
 	cut                        bool // cells of a row were removed
@@ -17,8 +17,8 @@ type budget struct {
 
 func (b *budget) spent() bool { return b.elements < 0 || b.text < 0 || b.attributes < 0 }
 
-// keep removes everything from the node that exceeds the budget or would make its text grow beyond it. depth is the
-// number of elements around the node, indents the number of those that indent.
+// keep removes everything from the node that exceeds the budget. depth is the number of elements around the node,
+// indents the number of those that indent.
 func (b *budget) keep(n *html.Node, depth, indents int) {
 	var next *html.Node
 	cells := 0

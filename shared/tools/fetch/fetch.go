@@ -1,7 +1,7 @@
 // Package fetch gets one page of the public web for the tool web_fetch. The dialled address decides whether a request
 // is allowed (netguard), again for each redirect. No proxy, cookie or credential is used. An HTML page becomes Markdown
-// of what its reader would see. Content that a page hides with its style sheet, colours or positions is not recognised
-// as hidden.
+// with the text that a reader would see. Text that a page hides with its style sheet, colours or positions is not
+// recognised as hidden.
 package fetch
 
 import (
@@ -29,8 +29,8 @@ const (
 	maxHeader    = 64 << 10
 )
 
-// Options change which pages may be fetched, and from where. No operator setting does. They are for scripts/dev, which
-// serves pages on loopback, and for tests.
+// Options change which pages may be fetched, and from where. No operator setting changes them. They are for
+// scripts/dev, which serves pages on loopback, and for tests.
 type Options struct {
 	Guard   netguard.Options // its ports are always 80 and 443
 	Roots   *x509.CertPool   // trusted CAs; nil: those of the machine
@@ -183,7 +183,7 @@ func unreachable(err error) error {
 	return fault.New(fault.Tool, "unreachable", "The site cannot be reached.").Because(err)
 }
 
-// failure returns the error of a request without an answer.
+// failure returns the error for a request without a response.
 func failure(ctx context.Context, err error) error {
 	var stopped net.Error
 	switch {

@@ -24,7 +24,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// names are the host names of these tests. All that end in ok.test belong to one site.
+// names are the host names of these tests. All names that end in ok.test belong to one site.
 var names = map[string][]string{
 	"ok.test.": {fakeweb.Public}, "mixed.test.": {"10.0.0.5", fakeweb.Public}, "private.test.": {"10.0.0.5"},
 	"rebind.test.": {fakeweb.Public + "|127.0.0.1"}, "metadata.test.": {"169.254.169.254"},
@@ -112,8 +112,8 @@ func TestNamesThatChange(t *testing.T) {
 	}
 }
 
-// TestRedirects checks that five redirects on the web are followed, that each is checked, and that no others are
-// followed.
+// TestRedirects checks that up to five redirects on the web are followed, that each target is checked, and that no
+// others are followed.
 func TestRedirects(t *testing.T) {
 	mux := http.NewServeMux()
 	for i := range 60 {
@@ -153,8 +153,8 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
-// TestFetchWithoutCookiesOrProxy lets a site set a cookie and redirect, in an environment with a proxy, and checks the
-// requests sent.
+// TestFetchWithoutCookiesOrProxy makes a site set a cookie and redirect, in an environment with a proxy, and checks the
+// sent requests.
 func TestFetchWithoutCookiesOrProxy(t *testing.T) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 		t.Setenv(name, "http://127.0.0.1:9")

@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// Limits for reading a page. Finding the main text and converting it take time that grows faster than the page.
+// Limits for reading a page. The time for finding the main text and converting it grows faster than the page.
 const (
 	maxElements = 20_000          // with more elements, the main text is not searched for
 	maxSearched = 512 << 10       // bytes of text that are searched for the main text, again for each element
@@ -29,7 +29,7 @@ const (
 	maxCells    = 50              // of a table's row; each row is padded to the longest
 )
 
-// reading bounds the pages that are processed at once in this process: each may take about 64 MiB.
+// reading limits the number of pages that this process converts at the same time: each may take about 64 MiB.
 var reading = make(chan struct{}, 2)
 
 // converting returns the Markdown converter, which is made when the first page is read. Characters with a meaning in
@@ -41,8 +41,8 @@ var converting = sync.OnceValue(func() *converter.Converter {
 			table.NewTablePlugin(table.WithCellPaddingBehavior(table.CellPaddingBehaviorMinimal))))
 })
 
-// Markdown returns the whole text of an HTML source, such as the body of an e-mail, as Markdown, and whether the text
-// is only a part of the source's. It waits while two other pages are being read, or until ctx ends.
+// Markdown converts the whole text of an HTML source, such as the body of an e-mail, to Markdown. cut reports whether a
+// part of the source was left out. Markdown waits while two other pages are being read, or until ctx ends.
 func Markdown(ctx context.Context, source string) (text string, cut bool, err error) {
 	if len(source) > MaxBody {
 		source, cut = clip.Prefix(source, MaxBody), true
@@ -57,8 +57,8 @@ func Markdown(ctx context.Context, source string) (text string, cut bool, err er
 	return text, cut || short || spent, err
 }
 
-// parse waits for its turn and parses a source. cut reports whether the document is only a part of it. The caller must
-// call end after it has read the document.
+// parse waits for its turn and parses a source. cut reports that the document has only a part of the source. The caller
+// must call end after it has read the document.
 func parse(ctx context.Context, source string) (doc *html.Node, end func(), cut bool, err error) {
 	select {
 	case reading <- struct{}{}:
@@ -75,8 +75,8 @@ func parse(ctx context.Context, source string) (doc *html.Node, end func(), cut 
 	return doc, end, cut, nil
 }
 
-// convert returns a document without its unseen parts as Markdown, and whether parts of it exceeded the limits. domain
-// completes relative addresses.
+// convert returns the visible parts of a document as Markdown, and whether some exceeded the limits. domain completes
+// relative addresses.
 func convert(doc *html.Node, domain string) (text string, cut bool, err error) {
 	left := budget{elements: maxElements, text: maxKept, attributes: maxKept}
 	left.keep(doc, 0, 0)
@@ -127,7 +127,7 @@ var unseen = map[string]bool{"script": true, "style": true, "template": true, "n
 var hiding = lazyregexp.New(`(?i)(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*(?:hidden|collapse)|` +
 	`opacity\s*:\s*0*(?:\.0+)?%?\s*(?:;|!|$)|font-size\s*:\s*0*(?:\.0+)?(?:px|pt|em|rem|%)?\s*(?:;|!|$))`)
 
-// seen removes everything from a page that its reader would not see. It also removes links and images whose addresses
+// seen removes everything from a page that a reader would not see. It also removes links and images whose addresses
 // contain data or a program. It returns the number of remaining elements.
 func seen(doc *html.Node) (elements int) {
 	var next *html.Node

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/web"
 )
 
-// article is a page with a long text among parts that do not belong to the text.
+// article returns a page with a long text between parts that do not belong to it.
 func article(inner string) string {
 	long := strings.Repeat("<p>The harbour opens at six, and boats that come earlier wait outside of the wall, where "+
 		"the water is deep enough for them, as they have done for years.</p>", 8)
@@ -162,8 +162,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// mostAllocated is the limit of the bytes that a page of TestBombs may allocate. This is more than is in use at one
-// time.
+// mostAllocated is the maximum number of bytes that a page of TestBombs may allocate in total. The number in use at one
+// time is smaller.
 const mostAllocated = 64 << 20
 
 // TestFormatting checks links and formatting that end correctly, in the wrong place, or not at all.

@@ -64,8 +64,8 @@ func plain(kind string) bool {
 		kind == "application/xml" || strings.HasSuffix(kind, "+xml") && kind != "image/svg+xml"
 }
 
-// decode returns a body as text. The encoding follows from the byte order mark, the content type's charset, the page's
-// own declaration, or its bytes (WHATWG Encoding). Invalid bytes become replacement characters.
+// decode returns a body as text. It determines the encoding from the byte order mark, the content type's charset, the
+// page's own declaration, or the bytes (WHATWG Encoding). Invalid bytes become replacement characters.
 func decode(contentType string, body []byte) (string, error) {
 	if strings.Contains(contentType, "json") && !strings.Contains(contentType, "charset") {
 		contentType = "application/json; charset=utf-8" // RFC 8259 §8.1

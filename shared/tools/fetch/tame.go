@@ -14,8 +14,8 @@ const (
 )
 
 // renamed is a prefix for the names of elements that the parser must not recognise. The parser copies all open
-// formatting elements into every block that follows, which turns a page of 33 KB into half a gigabyte. It never copies
-// an unknown element.
+// formatting elements into every block that follows, which can turn a page of 33 KB into half a gigabyte. It never
+// copies an unknown element.
 const renamed = "plain-"
 
 // copied lists the formatting elements (HTML §13.2.4.3), and math, in which texts and tags follow other rules.
@@ -36,7 +36,7 @@ func setOf(names ...string) map[string]bool {
 // taming rewrites a page, token by token, so that its tree grows no faster than its text.
 type taming struct {
 	out   strings.Builder
-	size  int    // bytes that the tree of the output takes
+	size  int    // bytes that the tree of the output needs
 	after string // the start tag that was written last; empty after any other token
 	svg   int    // number of open drawings, whose content is not written
 }
@@ -79,7 +79,7 @@ func (t *taming) token(z *html.Tokenizer, kind html.TokenType) {
 	}
 }
 
-// drawing skips a drawing, in which the tokenizer follows other rules.
+// drawing skips an SVG drawing, in which the tokenizer follows other rules.
 func (t *taming) drawing(z *html.Tokenizer, kind html.TokenType, name string) {
 	switch {
 	case name == "svg" && kind == html.StartTagToken:
@@ -97,8 +97,8 @@ func (t *taming) drawing(z *html.Tokenizer, kind html.TokenType, name string) {
 	}
 }
 
-// text writes a text after a node of its own. If only ignored tags separated two texts, the parser would join them and
-// copy both. Before white space it writes a comment, because an element would begin the body.
+// text writes a text as a separate node. If only ignored tags separated two texts, the parser would join them and copy
+// both. Before white space it writes a comment, because an element would start the body.
 func (t *taming) text(text string) {
 	switch {
 	case raw[t.after]:

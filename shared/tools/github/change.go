@@ -13,13 +13,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// wanted has the values that a change sets. A nil field does not change.
+// wanted has the values that a change sets. A nil field is not changed.
 type wanted struct {
 	Title, Body, State, Base *string
 	Labels, Assignees        *[]string
 }
 
-// state is the present state of an issue or a pull request. Its number is 0 if GitHub's answer lacks it.
+// state is the current state of an issue or a pull request. Its number is 0 if GitHub's answer lacks it.
 type state struct {
 	number                   int
 	updated                  string
@@ -56,13 +56,13 @@ func (w wanted) print(s state) string {
 	}
 	b, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // unreachable: texts alone
+		panic(err) // unreachable: the state has only texts
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// there has the functions that read and change the subject of a change. Both return the subject's state afterwards.
+// there has the functions that read and change an issue or a pull request. Both return its state afterwards.
 type there[Out any] struct {
 	change
 	calls string
@@ -75,8 +75,7 @@ type was struct {
 	Before string `json:"before"`
 }
 
-// changing defines a tool that changes the thing that of returns. d has the properties that other such tools do not
-// share.
+// changing defines a tool that makes the change that of returns. d has the properties in which such tools differ.
 func changing[In, Out any](h *hub, d tool.Def[In, Out], of func(In) there[Out]) *tool.Tool {
 	d.SideEffect = true
 	d.Targets = func(in In) []tool.Target { return of(in).targets() }

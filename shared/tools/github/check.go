@@ -33,8 +33,8 @@ var (
 	refName    = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9._/-]{0,199}$`)
 )
 
-// repository checks where a call acts. The names become parts of request paths, so only GitHub's own characters are
-// allowed.
+// repository checks the names of an owner and a repository. They become parts of request paths, so only GitHub's own
+// characters are allowed.
 func repository(owner, repo string) error {
 	if !ownerName.MatchString(owner) {
 		return fault.Invalid("owner", "not a GitHub account name")
@@ -62,7 +62,7 @@ func branch(field, s string) error {
 	return nil
 }
 
-// revision checks the name of a branch, a tag or a commit, which may be left out.
+// revision checks the name of a branch, a tag or a commit. It may be empty.
 func revision(s string) error {
 	if s == "" || refName.MatchString(s) && !strings.Contains(s, "..") && !strings.Contains(s, "//") {
 		return nil
@@ -148,7 +148,7 @@ func bounded(s *jsonschema.Schema, most map[string]int) {
 	for field, n := range most {
 		if p := s.Properties[field]; p.Type == "integer" {
 			p.Minimum, p.Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(float64(n))
-			if strings.HasSuffix(strings.ToLower(field), "offset") { // the first byte has the offset 0
+			if strings.HasSuffix(strings.ToLower(field), "offset") { // an offset can be 0
 				p.Minimum = jsonschema.Ptr(0.0)
 			}
 		} else {
@@ -157,7 +157,7 @@ func bounded(s *jsonschema.Schema, most map[string]int) {
 	}
 }
 
-// inRepository has the limits of the arguments that name the place of a call.
+// inRepository limits the arguments that name the repository of a call, and those in more.
 func inRepository(more map[string]int) func(*jsonschema.Schema) {
 	return func(s *jsonschema.Schema) {
 		bounded(s, map[string]int{"owner": 39, "repo": 100})

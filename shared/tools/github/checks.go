@@ -23,8 +23,8 @@ const (
 // The limits of a list of checks.
 const (
 	maxChecks     = 50
-	maxCheckLines = 200      // of the output of a failed check
-	maxCheckText  = 12 << 10 // octets of it, in JSON form
+	maxCheckLines = 200      // lines of a failed check's output
+	maxCheckText  = 12 << 10 // octets of that output, in JSON form
 	maxAllChecks  = 40 << 10 // octets of all outputs
 )
 
@@ -49,7 +49,7 @@ type Check struct {
 	Says    string `json:"says,omitempty"`    // GitHub's own word, such as timed_out
 	Title   string `json:"title,omitempty"`   //
 	Summary string `json:"summary,omitempty"` //
-	Output  string `json:"output,omitempty"`  // of a failed check, or of its job's log: the last 200 lines
+	Output  string `json:"output,omitempty"`  // of a failed check or of its job's log: the last 200 lines
 	NoLog   string `json:"noLog,omitempty"`   // why the log of a failed job is missing
 	URL     string `json:"url,omitempty"`
 }
@@ -71,7 +71,7 @@ func (in OneCommit) check() error {
 	return revision(in.Ref)
 }
 
-// checks returns the present checks and statuses of a commit.
+// checks returns the current checks and statuses of a commit.
 func (h *hub) checks(ctx context.Context, api *githubapi.Client, in OneCommit) (*Checks, error) {
 	page := githubapi.ListOptions{PerPage: maxChecks}
 	statuses, _, err := api.Repositories.GetCombinedStatus(ctx, in.Owner, in.Repo, in.Ref, &page)
@@ -118,7 +118,7 @@ const (
 	stateNeutral = "neutral"
 )
 
-// stateOf returns the state of a check by GitHub's word. An unknown word counts as pending.
+// stateOf converts GitHub's word for the state of a check. An unknown word counts as pending.
 func stateOf(word string) string {
 	switch word {
 	case "success":
@@ -131,7 +131,7 @@ func stateOf(word string) string {
 	return statePending
 }
 
-// overall returns the state of a commit with these checks.
+// overall returns the combined state of a commit's checks.
 func overall(all []Check) string {
 	if len(all) == 0 {
 		return stateNone

@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// looking returns a function that calls a reading tool, and the local GitHub with a pull request from fix.
+// looking returns a local GitHub with a pull request from fix, and a function that calls its reading tools.
 func looking(t *testing.T) (*env, func(tool string, args map[string]any, out any)) {
 	t.Helper()
 	w := open(t, github.CommitFiles, in(map[string]any{"branch": "main", "message": "x",
@@ -94,7 +94,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestReviewComments lists the comments on lines with what they are about.
+// TestReviewComments lists comments on lines, with the lines of the diff.
 func TestReviewComments(t *testing.T) {
 	w, look := looking(t)
 	var got github.ReviewComments
@@ -114,7 +114,7 @@ func TestReviewComments(t *testing.T) {
 	}
 }
 
-// TestReplyToReply answers a reply, which GitHub refuses, and a comment of another pull request.
+// TestReplyToReply replies to a reply, which GitHub refuses, and to a comment of another pull request.
 func TestReplyToReply(t *testing.T) {
 	w := open(t, github.ReplyToReviewComment, in(map[string]any{"prNumber": 3, "commentId": 7, "body": "Because."}),
 		"pulls/create-reply-for-review-comment")

@@ -168,15 +168,15 @@ func boundCommit(in NewCommit) any {
 	sortFiles(in.Files)
 	return struct {
 		NewCommit
-		Message string `json:"message,omitempty"` // shadows the embedded field, which leaves the pinned arguments
+		Message string `json:"message,omitempty"` // shadows the embedded field, so that it is not pinned
 	}{NewCommit: in}
 }
 
-// built is the handle: the commit, which is on no branch yet, and its parent.
+// built is the handle: the commit, which is not on a branch yet, and its parent.
 type built struct {
 	SHA    string `json:"sha"`
 	Parent string `json:"parent"`
-	New    bool   `json:"new,omitempty"` // whether the branch is made with it
+	New    bool   `json:"new,omitempty"` // whether the branch is created for it
 	URL    string `json:"url"`
 }
 
@@ -231,7 +231,7 @@ func build(ctx context.Context, api *githubapi.Client, in NewCommit) (built, err
 // ground is the parent of a new commit, with its tree.
 type ground struct{ commit, root string }
 
-// stand returns the parent of the new commit, and whether the branch must be created. It returns nil if an answer of
+// stand returns the parent of the new commit, and whether the branch must be created. It returns nil if an answer from
 // GitHub cannot be used.
 func stand(ctx context.Context, api *githubapi.Client, in NewCommit) (_ *ground, isNew bool, err error) {
 	from, isNew, err := base(ctx, api, in)
@@ -279,7 +279,7 @@ func wasBuilt(c tool.Call) (b built, ok bool) {
 	return b, err == nil && b.SHA != "" && b.Parent != ""
 }
 
-// moveBranch moves the branch to the commit. It fails if the branch has got another commit in the meantime.
+// moveBranch moves the branch to the commit. It fails if the branch has a new commit in the meantime.
 func (h *hub) moveBranch(ctx context.Context, c tool.Call, in NewCommit) (Committed, error) {
 	b, ok := wasBuilt(c)
 	if !ok {
@@ -310,8 +310,8 @@ func (h *hub) moveBranch(ctx context.Context, c tool.Call, in NewCommit) (Commit
 	return Committed{SHA: b.SHA, Branch: in.Branch, URL: b.URL}, nil
 }
 
-// refusedMove returns the outcome if GitHub refuses to move the branch to the commit. Either an earlier try has moved
-// it, or the branch has got another commit, or someone else has created the branch.
+// refusedMove returns the outcome if GitHub refuses to move the branch to the commit. Either an earlier attempt has
+// moved it, or the branch has a new commit, or someone else has created the branch.
 func refusedMove(ctx context.Context, api *githubapi.Client, in NewCommit, b built, refused error) (Committed, error) {
 	log, err := newest(ctx, api, in)
 	switch {
@@ -334,9 +334,9 @@ func has(log []*githubapi.RepositoryCommit, sha string) bool {
 	return slices.ContainsFunc(log, func(c *githubapi.RepositoryCommit) bool { return c.GetSHA() == sha })
 }
 
-// reconcileCommit looks for the commit on the branch, which may have got more commits since. Only if the branch still
-// ends with the commit's parent was the commit never there. On any other branch, or if a new branch is missing, someone
-// may have removed it.
+// reconcileCommit looks for the commit on the branch, which may have newer commits by now. The commit was never there
+// only if the branch still ends with the commit's parent. If the branch ends elsewhere, or a new branch is missing,
+// someone may have removed the commit.
 func (h *hub) reconcileCommit(ctx context.Context, c tool.Call, in NewCommit) (tool.Verdict, Committed, string, error) {
 	b, ok := wasBuilt(c)
 	if !ok {

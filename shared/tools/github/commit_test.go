@@ -16,7 +16,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// committing returns a commit of the files to a branch of good/site that is prepared.
+// committing returns a prepared commit of the files to a branch of good/site.
 func committing(t *testing.T, more map[string]any) *env {
 	t.Helper()
 	args := in(map[string]any{"branch": "main", "message": "Mend it", "files": files("README.md", "# Mended\n")})
@@ -41,7 +41,7 @@ func (w *env) execute(t *testing.T) {
 	}
 }
 
-// others has somebody else commit to main.
+// others makes another user commit to main.
 func (w *env) others(t *testing.T) {
 	t.Helper()
 	their := *w
@@ -51,7 +51,7 @@ func (w *env) others(t *testing.T) {
 	their.execute(t)
 }
 
-// reset has the owner put main back, by force, to what the commit stands on.
+// reset makes the owner reset main, by force, to the parent of the commit.
 func (w *env) reset(t *testing.T) {
 	t.Helper()
 	var on struct{ Parent string }
@@ -69,7 +69,7 @@ func (w *env) reset(t *testing.T) {
 	}
 }
 
-// wants checks what the call is settled as.
+// wants checks the verdict about the call.
 func (w *env) wants(t *testing.T, want tool.Verdict) {
 	t.Helper()
 	if out, err := w.Tool.Reconcile(t.Context(), w.Call); err != nil || out.Verdict != want {
@@ -77,7 +77,7 @@ func (w *env) wants(t *testing.T, want tool.Verdict) {
 	}
 }
 
-// TestCommitReconcileAfterReset has the process die after the effect, and the owner take it back.
+// TestCommitReconcileAfterReset makes the process die after the effect, and the owner undo it.
 func TestCommitReconcileAfterReset(t *testing.T) {
 	w := committing(t, nil)
 	w.wants(t, tool.NotDone)
@@ -91,7 +91,7 @@ func TestCommitReconcileAfterReset(t *testing.T) {
 	made.wants(t, tool.Unknown)
 }
 
-// TestCommitTooLate has somebody else commit first, and then after the first try.
+// TestCommitTooLate makes another user commit before the first attempt, and after it.
 func TestCommitTooLate(t *testing.T) {
 	w := committing(t, nil)
 	w.others(t)
@@ -107,7 +107,7 @@ func TestCommitTooLate(t *testing.T) {
 	}
 }
 
-// TestModesOfFiles commits to files that are more than text.
+// TestModesOfFiles commits to entries other than ordinary files.
 func TestModesOfFiles(t *testing.T) {
 	call := func(t *testing.T, list []any) (*env, error) {
 		t.Helper()

@@ -32,7 +32,7 @@ func previewCommit(in NewCommit) tool.Preview {
 	return c.Preview
 }
 
-// asWritten shows a file that was not compared with the branch.
+// asWritten shows a file that was not compared with the one on the branch.
 func (c *card) asWritten(f FileChange) {
 	switch {
 	case f.Delete:
@@ -55,7 +55,7 @@ func (c *card) replacements(f FileChange) {
 	}
 }
 
-// compared shows what the commit changes in a file.
+// compared shows the changes to a file.
 func (c *card) compared(f FileChange, b Base) {
 	if f.SHA256 != "" {
 		addSource(&c.Preview, f)

@@ -17,9 +17,9 @@ import (
 // maxResult limits the texts of all files of a commit, in bytes. The arguments have a smaller limit.
 const maxResult = 4 << 20
 
-// completeCommit adds what the commit changes on the branch. It refuses a commit that could not be created. If GitHub
-// or the container does not answer, it refuses edits, which are unclear without their file. Whole files stay as they
-// are, and the card shows all of them.
+// completeCommit adds the differences between the commit and the branch. It refuses a commit that could not be created.
+// If GitHub or the container does not answer, it refuses edits, which mean nothing without their file. Whole files stay
+// as they are, and the card shows all of them.
 func (h *hub) completeCommit(ctx context.Context, c tool.Call, in NewCommit) (NewCommit, error) {
 	done, err := h.compare(ctx, c, in)
 	var ours *fault.Error
@@ -37,7 +37,7 @@ func (h *hub) completeCommit(ctx context.Context, c tool.Call, in NewCommit) (Ne
 	return in, unlooked(err, "git.getTree")
 }
 
-// compare returns the files with their bases, or nil if an answer of GitHub cannot be used.
+// compare returns the files with their bases, or nil if an answer from GitHub cannot be used.
 func (h *hub) compare(ctx context.Context, c tool.Call, in NewCommit) ([]FileChange, error) {
 	api, err := h.client(ctx, c)
 	if err != nil {
@@ -97,7 +97,7 @@ func (v versions) base(ctx context.Context, api *githubapi.Client, in NewCommit,
 	}
 	b.Diff, err = patch.Between(was, is)
 	if f.Delete || there == nil && f.SHA256 == "" {
-		b.Diff.Text = "" // the card shows the content itself, or that the file goes
+		b.Diff.Text = "" // the card shows the content itself, or that the file is deleted
 	}
 	return b, err
 }

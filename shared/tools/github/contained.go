@@ -66,7 +66,7 @@ func normalSource(f FileChange, at func(name string) string, container string) (
 	return f, nil
 }
 
-// checkContainer refuses a container that no file comes from.
+// checkContainer refuses a container from which no file is committed.
 func checkContainer(in NewCommit) error {
 	if in.ContainerID == "" || slices.ContainsFunc(in.Files, func(f FileChange) bool { return f.SHA256 != "" }) {
 		return nil
@@ -74,8 +74,8 @@ func checkContainer(in NewCommit) error {
 	return fault.Invalid("containerId", "no file comes from this container: set the sum of each file that does")
 }
 
-// fill returns the files, with contents for those that are in a container. Contents whose sums differ from those on the
-// card are a PolicyError stale_view.
+// fill returns the files, with the contents of those that are in a container. If a content's SHA-256 differs from the
+// one on the card, the error is PolicyError stale_view.
 func (h *hub) fill(ctx context.Context, c tool.Call, in NewCommit) ([]FileChange, error) {
 	var paths []string
 	for _, f := range in.Files {

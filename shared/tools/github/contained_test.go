@@ -43,7 +43,7 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// taken is a file of a commit that is in a container.
+// taken returns a file of a commit whose content is in a container.
 func taken(path, source, text string) map[string]any {
 	f := map[string]any{"path": path, "sha256": sumOf(text)}
 	if source != "" {
@@ -52,7 +52,7 @@ func taken(path, source, text string) map[string]any {
 	return f
 }
 
-// from is a commit to main of good/site, of files in the box.
+// from returns a commit of files in the box to main of good/site.
 func from(t *testing.T, b github.Containers, id string, files ...any) *env {
 	t.Helper()
 	w := open(t, github.CommitFiles, in(map[string]any{"branch": "main", "message": "Mend it", "containerId": id,
@@ -62,7 +62,8 @@ func from(t *testing.T, b github.Containers, id string, files ...any) *env {
 	return w
 }
 
-// TestCommitFromContainerAsShown and nothing else: neither what a file has become since, nor one that is gone.
+// TestCommitFromContainerAsShown checks that only the shown contents are committed. A file that has changed or
+// disappeared is refused.
 func TestCommitFromContainerAsShown(t *testing.T) {
 	b := box{"/work/a.txt": "A\n", "/tmp/out/b.txt": "B\n"}
 	list := []any{taken("a.txt", "", "A\n"), taken("docs/b.txt", "/tmp/x/../out/b.txt", "B\n"),
@@ -104,7 +105,7 @@ func TestCommitFromContainerAsShown(t *testing.T) {
 	}
 }
 
-// TestCommitFromContainer takes on an engine what a script has written.
+// TestCommitFromContainer commits the output of a script from a container on a real engine.
 func TestCommitFromContainer(t *testing.T) {
 	host := podman.Start(t)
 	e, err := engine.Open(engine.Config{Host: host.Host})

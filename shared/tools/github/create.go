@@ -78,7 +78,7 @@ type free struct {
 	At    time.Time `json:"at"`
 }
 
-// freeName records that the user has no repository of the name.
+// freeName records that the user has no repository with this name.
 func (h *hub) freeName(ctx context.Context, c tool.Call, in NewRepository) (string, error) {
 	api, err := h.client(ctx, c)
 	if err != nil {
@@ -115,7 +115,7 @@ func wasFree(c tool.Call) (f free, ok bool) {
 }
 
 // makeRepository creates the repository. GitHub refuses a name that is taken; reconcileRepository finds out whether an
-// earlier try took it.
+// earlier attempt took it.
 func (h *hub) makeRepository(ctx context.Context, c tool.Call, in NewRepository) (Repository, error) {
 	if _, ok := wasFree(c); !ok {
 		return Repository{}, noRecord()
@@ -140,8 +140,7 @@ func (h *hub) makeRepository(ctx context.Context, c tool.Call, in NewRepository)
 	return repositoryOf(r), nil
 }
 
-// reconcileRepository checks whether a repository with the name exists that is newer than the record that there was
-// none.
+// reconcileRepository looks for a repository with the name that was created after the handle.
 func (h *hub) reconcileRepository(ctx context.Context, c tool.Call, in NewRepository) (tool.Verdict, Repository, string,
 	error) {
 	f, ok := wasFree(c)

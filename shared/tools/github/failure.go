@@ -15,10 +15,10 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
-// name is the provider's name, for its users.
+// name is the provider's name, as its users know it.
 const name = "GitHub"
 
-// read evaluates the error of a failed call. Of GitHub's texts the result contains only the field that it refuses.
+// read interprets the error of a failed call. The only text of GitHub's in the result is the name of the refused field.
 func read(err error) provider.Failure {
 	var limited *githubapi.RateLimitError
 	var asked *githubapi.AbuseRateLimitError
@@ -43,7 +43,7 @@ func read(err error) provider.Failure {
 	return provider.Lost(err)
 }
 
-// untilReset returns how long GitHub asks to wait, an hour at most: by Retry-After, or else until the reset of the
+// untilReset returns the wait that GitHub asks for, an hour at most: by Retry-After, or else until the reset of the
 // limit, counted from the answer's own date.
 func untilReset(r *http.Response) time.Duration {
 	if r == nil {
@@ -85,7 +85,7 @@ func readAnswer(e *githubapi.ErrorResponse) provider.Failure {
 
 var word = lazyregexp.New(`^[a-z_]{1,40}$`)
 
-// reason returns the first field that GitHub refuses, with why, if each is one word.
+// reason returns the first field that GitHub refuses and the reason, if each is one word.
 func reason(e *githubapi.ErrorResponse) string {
 	if len(e.Errors) == 0 || !word.MatchString(e.Errors[0].Code) {
 		return ""
@@ -111,9 +111,9 @@ func refusal(f provider.Failure, call, what string) error {
 	return f.Fault(call, what)
 }
 
-// failed returns the error of a request that should have had the effect. thing names its subject, such as "the issue".
-// After an inconclusive answer, such as a 5xx, a search that does not find the thing proves nothing: GitHub may show it
-// late, or hide it from this account.
+// failed returns the error of a request that should have had the effect. thing names the affected object, such as "the
+// issue". After an inconclusive answer, such as a 5xx, a search without a result proves nothing: GitHub may show the
+// object late, or hide it from this account.
 func failed(err error, call, thing string) error {
 	switch f := read(err); f.Proof {
 	case provider.Refused, provider.Missing, provider.Conflict, provider.NoAccess:
@@ -125,8 +125,7 @@ func failed(err error, call, thing string) error {
 	}
 }
 
-// unread returns the error of an effect whose answer cannot be used. A search that does not find the effect proves
-// nothing.
+// unread returns the error of an effect whose answer cannot be used. A search without a result proves nothing.
 func unread(thing string) error {
 	return tool.Unanswered(fault.New(fault.Tool, "provider_failed",
 		"GitHub's response could not be read, so it is unknown whether GitHub accepted %s.", thing))
@@ -142,7 +141,7 @@ func unlooked(err error, call string) error {
 	}
 }
 
-// odd returns the error of an answer to a request that changes nothing, if it cannot be used.
+// odd returns the error for an unusable answer to a request that changes nothing.
 func odd() error {
 	return tool.Transient(fault.New(fault.Tool, "provider_failed",
 		"GitHub's response could not be read. Nothing was changed."))
@@ -154,8 +153,8 @@ func noRecord() error {
 		"The earlier state was not recorded, so nothing was done.")
 }
 
-// cannotAsk returns the verdict if GitHub did not answer a question about the outcome: unknown if only the user can
-// resolve it, otherwise an error, after which the caller asks again.
+// cannotAsk returns the verdict if GitHub did not answer a request about the outcome. The verdict is unknown if only
+// the user can resolve it. Otherwise cannotAsk returns an error, and the caller asks again later.
 func cannotAsk(err error, call, thing string) (tool.Verdict, string, error) {
 	f := read(err)
 	switch f.Proof {

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/internal/provider"
 )
 
-// TestWaitOfLimit reads how long GitHub asks to wait. The time counts from the date of the answer, so the clock of this
-// machine does not matter.
+// TestWaitOfLimit reads the wait that GitHub asks for. The time counts from the date of the answer, so the clock of
+// this machine does not matter.
 func TestWaitOfLimit(t *testing.T) {
 	const date, after90 = "Fri, 02 Jan 2026 03:04:05 GMT", "1767323135"
 	for name, c := range map[string]struct {
@@ -54,6 +54,6 @@ func TestWaitOfLimit(t *testing.T) {
 	}
 }
 
-// secondary is GitHub's answer about its secondary limits.
+// secondary is GitHub's answer about a secondary rate limit.
 const secondary = `{"message":"You have exceeded a secondary rate limit.",` +
 	`"documentation_url":"https://docs.github.com/rest/overview/rate-limits-for-the-rest-api#about-secondary-rate-limits"}`

@@ -22,7 +22,7 @@ const (
 const (
 	maxListed  = 2000     // paths
 	maxContent = 56 << 10 // octets of a file, in JSON form
-	maxRead    = 5 << 19  // octets of a file that is read in parts; in base64 it fits into one answer of GitHub
+	maxRead    = 5 << 19  // octets of a file that is read in parts; in base64 they fit into one answer from GitHub
 )
 
 // SomeFiles has the arguments of a list of files.
@@ -35,7 +35,7 @@ type SomeFiles struct {
 
 // Files has the files of a repository at a commit, by path.
 type Files struct {
-	Commit    string   `json:"commit,omitempty"` // empty: the repository is, it has no commit yet
+	Commit    string   `json:"commit,omitempty"` // empty: the repository has no commit yet
 	Files     []Listed `json:"files"`
 	Truncated bool     `json:"truncated,omitempty"` // whether there are more
 }
@@ -79,7 +79,7 @@ func (h *hub) listFiles() *tool.Tool {
 		})
 }
 
-// commitAt returns the commit of a list of files, or nil if GitHub names none.
+// commitAt returns the commit for a list of files, or nil if GitHub's answer has none.
 func commitAt(ctx context.Context, api *githubapi.Client, in SomeFiles) (*githubapi.RepositoryCommit, error) {
 	log, _, err := api.Repositories.ListCommits(ctx, in.Owner, in.Repo, &githubapi.CommitsListOptions{SHA: in.Ref,
 		ListOptions: githubapi.ListOptions{PerPage: 1}})

@@ -2,11 +2,11 @@
 // github-service). Their results are text from strangers.
 //
 // An effect takes place once, even if its answer is lost. An issue, comment or pull request that these tools create
-// carries a mark, an invisible HTML comment with the action's ID, and is found again by the mark in GitHub's lists,
-// never by its search, whose index lags. Lists may lag too. A call that left no trace is tried again only if GitHub
-// itself refuses a duplicate, as it does for pull requests, repositories and the commits of a branch. After an unclear
-// answer, neither a refusal nor a look proves that nothing was changed, so a person must review it. A change is
-// verified by reading the thing before and after.
+// carries a mark: an invisible HTML comment with the action's ID. It is found again by the mark in GitHub's lists, and
+// never by GitHub's search, whose index lags. Lists may lag too. A call without a trace is repeated only if GitHub
+// itself refuses a duplicate, as it does for pull requests, repositories and the commits of a branch. After an
+// inconclusive answer, neither a refusal nor a search proves that nothing was changed, so a person must review the
+// call. A change is verified by reading the object before and after it.
 package github
 
 import (
@@ -28,7 +28,7 @@ import (
 const (
 	// TargetRepository is owner/name, or only the name of a new repository of the user.
 	TargetRepository                 = tool.TargetRepository
-	TargetAccount    tool.TargetKind = "account" // somebody's login
+	TargetAccount    tool.TargetKind = "account" // a login
 )
 
 // Accounts are the GitHub accounts that users have linked.
@@ -38,11 +38,11 @@ type Accounts = provider.Accounts
 type Options struct {
 	Endpoint string           // URL of another GitHub's API, with its trailing slash; empty means GitHub's
 	Timeout  time.Duration    // of one call; 0 means 20 s
-	Pause    time.Duration    // between the first looks at checks; 0 means 30 s
+	Pause    time.Duration    // before the first repeated check; 0 means 30 s
 	Now      func() time.Time // the clock; nil means time.Now
-	// Strangers reads logs at the addresses that GitHub names; nil means netguard.Strangers of a deployment.
+	// Strangers is the client for logs at addresses that GitHub returns; nil means netguard.Strangers of a deployment.
 	Strangers *http.Client
-	// Containers are those from which files can be committed; nil where a run has none.
+	// Containers provides the files of containers for commits; nil if runs have no containers.
 	Containers Containers
 }
 
@@ -88,8 +88,8 @@ func define[In, Out any](h *hub, d tool.Def[In, Out]) *tool.Tool {
 	return tool.Define(d)
 }
 
-// client returns GitHub's client, acting as the call's user in the account for which the call was approved. It keeps no
-// count of the rate limit, since it lives for one call.
+// client returns a GitHub client that acts as the call's user, in the account for which the call was approved. It does
+// not track the rate limit, because it is used for one call only.
 func (h *hub) client(ctx context.Context, c tool.Call) (*githubapi.Client, error) {
 	once, err := provider.Client(ctx, h.accounts, c, name, provider.MaxAnswer)
 	if err != nil {
@@ -108,7 +108,7 @@ func (h *hub) client(ctx context.Context, c tool.Call) (*githubapi.Client, error
 	return api, nil
 }
 
-// The mark of things that an action has created.
+// The mark in objects that an action has created.
 const (
 	markBegin = "<!-- countersign:"
 	markEnd   = " -->"

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// The names of the tools that create things with a mark.
+// The names of the tools that create objects with a mark.
 const (
 	CreateIssue   = "github.createIssue"
 	CreateComment = "github.createComment"
@@ -41,7 +41,7 @@ func (h *hub) createIssue() *tool.Tool {
 			in.Body, in.Labels, in.Assignees = "", sorted(in.Labels), sorted(in.Assignees)
 			return struct {
 				NewIssue
-				Title string `json:"title,omitempty"` // shadows the embedded field, which leaves the pinned arguments
+				Title string `json:"title,omitempty"` // shadows the embedded field, so that it is not pinned
 			}{NewIssue: in}
 		},
 		Preview: func(in NewIssue) tool.Preview {
@@ -96,7 +96,7 @@ func (h *hub) makeIssue(ctx context.Context, c tool.Call, in NewIssue) (Issue, e
 	return createdIssue(i), nil
 }
 
-// createdIssue is an issue that the call created, without its text, which is in the call.
+// createdIssue returns an issue that the call created, without its text, which is part of the call.
 func createdIssue(i *githubapi.Issue) Issue {
 	out := issueOf(i, piece{})
 	out.Text = Text{}
@@ -135,7 +135,7 @@ func (h *hub) createComment() *tool.Tool {
 		Pinned: func(in NewComment) any {
 			return struct {
 				NewComment
-				Body string `json:"body,omitempty"` // shadows the embedded field, which leaves the pinned arguments
+				Body string `json:"body,omitempty"` // shadows the embedded field, so that it is not pinned
 			}{NewComment: in}
 		},
 		Preview: func(in NewComment) tool.Preview {

@@ -19,18 +19,18 @@ import (
 
 // The limits of the logs of failed jobs.
 const (
-	maxLogs    = 5        // in one list of checks
-	maxLogTail = 64 << 10 // octets at the end of a log from which its last lines are taken
+	maxLogs    = 5        // logs that are read for one list of checks
+	maxLogTail = 64 << 10 // octets at the end of a log in which the last lines are searched for
 	maxLog     = 32 << 20 // octets of a whole log
 )
 
-// actions is the app whose checks are the jobs of GitHub Actions. The check of a job has the job's ID.
+// actions is the app whose checks are the jobs of GitHub Actions. A job's check and the job have the same ID.
 const actions = "github-actions"
 
 // stamp is the time at the beginning of each line of a log.
 var stamp = lazyregexp.New(`(?m)^\x{FEFF}?\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z `)
 
-// addLogs adds the last lines of the logs of failed jobs that report no output. A check says why its log is missing.
+// addLogs adds the ends of the logs of failed jobs that report no output. If a log is missing, it adds the reason.
 func (h *hub) addLogs(ctx context.Context, api *githubapi.Client, in OneCommit, runs []*githubapi.CheckRun,
 	checks []Check) error {
 	left, logs := maxAllChecks, 0
@@ -59,8 +59,8 @@ func (h *hub) addLogs(ctx context.Context, api *githubapi.Client, in OneCommit, 
 	return nil
 }
 
-// jobLog returns the end of a job's log. GitHub answers with an address at another host, which is asked without the
-// user's token.
+// jobLog returns the end of a job's log. GitHub answers with an address at another host. The request to that host does
+// not contain the user's token.
 func (h *hub) jobLog(ctx context.Context, api *githubapi.Client, in OneCommit, job int64) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
@@ -89,7 +89,7 @@ func (h *hub) logTail(ctx context.Context, at *url.URL) ([]byte, error) {
 	if err != nil {
 		return nil, noLog("The log's host cannot be reached.").Because(err)
 	}
-	defer func() { _ = res.Body.Close() }() // it was read as far as it is needed
+	defer func() { _ = res.Body.Close() }() // only the needed part was read
 	if res.StatusCode != http.StatusOK {
 		return nil, noLog("The log's host answers with the status %d.", res.StatusCode)
 	}
@@ -101,7 +101,7 @@ func (h *hub) logTail(ctx context.Context, at *url.URL) ([]byte, error) {
 		return nil, noLog("The log exceeds %d MiB.", maxLog>>20)
 	}
 	if over := len(end.kept) - maxLogTail; over > 0 {
-		_, whole, found := bytes.Cut(end.kept[over:], []byte("\n")) // half a line can hold half a secret
+		_, whole, found := bytes.Cut(end.kept[over:], []byte("\n")) // half a line may contain half a secret
 		if !found {
 			return nil, noLog("The last line of the log exceeds %d KiB.", maxLogTail>>10)
 		}

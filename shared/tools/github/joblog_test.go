@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// logs is another host, with the log of one job.
+// logs is another host, which serves the log of one job.
 type logs struct {
 	*httptest.Server
 	answer http.HandlerFunc
@@ -30,7 +30,7 @@ func openLogs(t *testing.T) *logs {
 	return l
 }
 
-// says answers with the text.
+// says returns a handler that answers with the text.
 func says(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }
 }
@@ -43,14 +43,14 @@ func numbered(n int) string {
 	return b.String()
 }
 
-// TestJobLog reads logs as Actions writes them: with times, colours, and what looks like a secret.
+// TestJobLog reads logs in the form that Actions writes: with times, colours, and text that looks like a secret.
 func TestJobLog(t *testing.T) {
 	l := openLogs(t)
 	w, look := looking(t)
 	w.AddCheck(toolstest.GoogleUser, "kit", "fix", fakegithub.Check{Name: "test", Status: "completed",
 		Conclusion: "failure", Log: l.URL + "/log?sig=x"})
 	const stamp = "2026-03-02T10:00:00.1234567Z "
-	half := "ghp_" + strings.Repeat("a", 100<<10) // a token across the beginning of the part that is read
+	half := "ghp_" + strings.Repeat("a", 100<<10) // a token that begins before the part that is read
 	for name, c := range map[string]struct {
 		answer                   http.HandlerFunc
 		begins, ends, not, noLog string
@@ -94,7 +94,7 @@ func TestJobLog(t *testing.T) {
 	}
 }
 
-// TestJobLogAddressRefused has GitHub lead to this machine, to a private network and to odd addresses.
+// TestJobLogAddressRefused makes GitHub redirect to this machine, to a private network and to invalid addresses.
 func TestJobLogAddressRefused(t *testing.T) {
 	inner := openLogs(t)
 	inner.answer = says("inner")
@@ -122,7 +122,8 @@ func TestJobLogAddressRefused(t *testing.T) {
 	}
 }
 
-// TestJobLogsOnlyIfNeeded has jobs that succeed, that report their output, and that are not Actions'.
+// TestJobLogsOnlyIfNeeded tests jobs that succeed, jobs that report their output, and checks that are not jobs of
+// Actions.
 func TestJobLogsOnlyIfNeeded(t *testing.T) {
 	l := openLogs(t)
 	l.answer = says("log")

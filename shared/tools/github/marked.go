@@ -14,7 +14,7 @@ import (
 // begun is the handle of a marked creation: the earliest time at which GitHub's lists can contain it.
 type begun struct {
 	Since        time.Time `json:"since"`
-	Conversation int64     `json:"conversation,omitempty"` // of a reply: the comment that begins it
+	Conversation int64     `json:"conversation,omitempty"` // of a reply: the comment that starts the conversation
 }
 
 func (b begun) handle() (string, error) {
@@ -22,7 +22,7 @@ func (b begun) handle() (string, error) {
 	return string(raw), err
 }
 
-// margin is how much the clocks of GitHub's machines may differ.
+// margin is the maximum difference between the clocks of GitHub's machines.
 const margin = time.Minute
 
 // began returns the handle's content. It uses GitHub's clock if the answer has the time.
@@ -36,7 +36,7 @@ func (h *hub) began(res *githubapi.Response) begun {
 	return begun{Since: at.Add(-margin).UTC().Truncate(time.Second)}
 }
 
-// since reads the handle. A call without one has sent nothing, and sends nothing.
+// since reads the handle. A call without a handle has sent nothing, and will send nothing.
 func since(c tool.Call) (time.Time, bool) {
 	var b begun
 	err := json.Unmarshal([]byte(c.Handle), &b)
@@ -67,11 +67,11 @@ func (h *hub) inRepositoryBegun(ctx context.Context, c tool.Call, owner, repo st
 	return h.began(res).handle()
 }
 
-// maxPages bounds a search: 5,000 things by one user since the call began.
+// maxPages limits a search to 5,000 objects of one user since the call started.
 const maxPages = 50
 
-// walk requests one page after the other until look returns 0. look returns the number of the next page, or 0 at the
-// end of the search.
+// walk requests the pages of a list until look has found its object or returns 0. look returns the number of the next
+// page, or 0 at the end of the search.
 func walk(look func(page int) (found bool, next int, err error)) error {
 	page := 1
 	for range maxPages {
@@ -84,12 +84,12 @@ func walk(look func(page int) (found bool, next int, err error)) error {
 	return nil
 }
 
-// search looks for the thing that the call created: the one with its mark among the user's own things since the call
-// began. Things of strangers do not count, because anyone can copy a mark.
+// search looks for the object that the call created: the one with its mark among the user's own objects since the call
+// started. Objects of other users do not count, because anyone can copy a mark.
 type search[Out any] func(ctx context.Context, api *githubapi.Client, login, mark string, since time.Time) (*Out, error)
 
-// marking defines a tool that creates a thing with a mark, and that finds the thing by its mark. d has the properties
-// that other such tools do not share.
+// marking defines a tool that creates an object with a mark, and that finds the object by its mark. d has the
+// properties in which such tools differ.
 func marking[In, Out any](h *hub, d tool.Def[In, Out], thing string, find func(In) search[Out]) *tool.Tool {
 	d.SideEffect = true
 	d.Reconcile = func(ctx context.Context, c tool.Call, in In) (tool.Verdict, Out, string, error) {
@@ -101,7 +101,7 @@ func marking[In, Out any](h *hub, d tool.Def[In, Out], thing string, find func(I
 	return define(h, d)
 }
 
-// newestOf walks the pages of a list, and returns the last thing on the first page that has one of ours.
+// newestOf walks the pages of a list, and returns the last match on the first page that has one.
 func newestOf[T, Out any](list func(githubapi.ListOptions) ([]T, *githubapi.Response, error), ours func(T) bool,
 	made func(T) Out) (found *Out, err error) {
 	err = walk(func(page int) (bool, int, error) {
@@ -140,7 +140,7 @@ func reconcileMarked[Out any](ctx context.Context, h *hub, c tool.Call, thing st
 	return tool.Done, *found, "", nil
 }
 
-// lookUpMarked is reconcileMarked for a call without a record, and so without a handle.
+// lookUpMarked is reconcileMarked for a call without a record, and therefore without a handle.
 func lookUpMarked[Out any](ctx context.Context, h *hub, c tool.Call, thing string,
 	find search[Out]) (verdict tool.Verdict, out Out, reason string, err error) {
 	if c.Handle, err = (begun{Since: c.Since.Add(-margin)}).handle(); err != nil {

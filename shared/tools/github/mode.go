@@ -19,9 +19,9 @@ const (
 	modeModule  = "160000"
 )
 
-// entriesThere returns the tree's entries for those files that it has. A commit replaces only ordinary files. It
+// entriesThere returns the tree's entries for those files that exist in it. A commit replaces only ordinary files. It
 // refuses links, submodules and folders, because the card would not show that it replaces them. The result is nil if an
-// answer cannot be used.
+// answer from GitHub cannot be used.
 func entriesThere(ctx context.Context, api *githubapi.Client, in NewCommit,
 	root string) (map[string]*githubapi.TreeEntry, error) {
 	w := walker{api: api, in: in, seen: map[string][]*githubapi.TreeEntry{}}

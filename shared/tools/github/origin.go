@@ -6,8 +6,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// readingOf describes the result of a reading call. GitHub's data about a repository shows whether it is public; an
-// issue or a file alone does not show that.
+// readingOf describes the result of a reading call. Only GitHub's data about a repository shows whether it is public;
+// an issue or a file does not.
 func readingOf(in, out any) tool.Reading {
 	of := func(owner, repo, what string) tool.Reading {
 		name := owner + "/" + repo
@@ -24,7 +24,7 @@ func readingOf(in, out any) tool.Reading {
 		return of(in.Owner, in.Repo, "the list of pull requests")
 	case SomeFiles:
 		r := of(in.Owner, in.Repo, "the list of files")
-		r.File = in.Ref == "" // a commit of a fork can be named too, and is a stranger's
+		r.File = in.Ref == "" // a call may name a commit of a fork, which is a stranger's
 		return r
 	case OneFile:
 		r := of(in.Owner, in.Repo, "the file "+in.Path)
@@ -44,7 +44,7 @@ func readingOf(in, out any) tool.Reading {
 	return tool.Reading{}
 }
 
-// isPublic reports whether a result about a repository says that it is not private.
+// isPublic reports whether a result about a repository shows that it is public.
 func isPublic(out any) bool {
 	fields, _ := out.(map[string]any)
 	private, known := fields["private"].(bool)

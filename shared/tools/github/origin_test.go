@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// TestOriginOfResults has each result say where it comes from. A file counts as the repository's own only at its
-// default branch, since a commit of a fork can be named too.
+// TestOriginOfResults checks the recorded origin of each result. A file counts as the repository's own only on its
+// default branch, because a call may name a commit of a fork.
 func TestOriginOfResults(t *testing.T) {
 	set := github.New(accounts{}, github.Options{Endpoint: "http://github.test/"})
 	const web = `"owner":"acme","repo":"web"`

@@ -56,7 +56,7 @@ func as[T any](out any) (v T) {
 
 func fileIn(owner, repo, path string) tool.Text { return tool.Text{In: owner + "/" + repo, Name: path} }
 
-// bodyOf names the body of an issue or of a pull request.
+// bodyOf returns the name of the body of an issue or of a pull request.
 func bodyOf(owner, repo, kind string, number int) tool.Text {
 	return tool.Text{In: owner + "/" + repo, Name: fmt.Sprintf("the body of %s %d", kind, number)}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// kit is a repository for commits, with a file of 2,000 lines that has more than 256 KiB.
+// kit is a repository for commits. It has a file of 2,000 lines and more than 256 KiB.
 func kit() fakegithub.Seed {
 	var long strings.Builder
 	for n := range 2000 {
@@ -25,10 +25,10 @@ func kit() fakegithub.Seed {
 		Modes: map[string]string{"bin/run": "100755"}}
 }
 
-// asRead stands for the sha of the version that the model has read.
+// asRead stands for the SHA of the version that the model has read.
 const asRead = "0000000000000000000000000000000000000000"
 
-// proposing returns a commit of the files to kit, completed as when it is proposed.
+// proposing returns a commit of the files to kit, completed as for a proposal.
 func proposing(t *testing.T, more map[string]any, list ...any) (*env, error) {
 	t.Helper()
 	args := map[string]any{"owner": toolstest.GoogleUser, "repo": "kit", "branch": "main", "message": "Mend it",
@@ -57,7 +57,7 @@ func proposing(t *testing.T, more map[string]any, list ...any) (*env, error) {
 	return w, err
 }
 
-// shaOf returns the sha of a file of kit as github.readFile returns it.
+// shaOf returns the SHA of a file of kit, as github.readFile returns it.
 func (w *env) shaOf(t *testing.T, path string) string {
 	t.Helper()
 	call := w.Call
@@ -91,7 +91,7 @@ func (w *env) shown(t *testing.T) string {
 	return out.String() + strings.Join(p.Warnings, "\n")
 }
 
-// TestPatchCardDiff proposes one commit with each kind of change, reads the card, and makes the commit.
+// TestPatchCardDiff proposes one commit with each kind of change, reads the card, and creates the commit.
 func TestPatchCardDiff(t *testing.T) {
 	w, err := proposing(t, nil, edited("README.md", asRead, "End.", "The\u202eend."),
 		edited("long.txt", asRead, "line 1500 x", "LINE 1500 x"), edited("bin/run", asRead, "true", "false"),
@@ -127,7 +127,7 @@ func TestPatchCardDiff(t *testing.T) {
 	}
 }
 
-// TestPatchRefused refuses the proposal with the reason, and requests no approval.
+// TestPatchRefused checks that an invalid proposal is refused with the reason, and that no approval is requested.
 func TestPatchRefused(t *testing.T) {
 	for want, f := range map[string]map[string]any{
 		"README.md: the file does not contain this text":     edited("README.md", asRead, "Missing.", "x"),
@@ -196,7 +196,7 @@ func TestPatchBaseOfModelDropped(t *testing.T) {
 	}
 }
 
-// TestPatchOfContainerFile shows what the file in the container changes. The approval covers its sum.
+// TestPatchOfContainerFile shows the changes that a file in the container makes. The approval covers its SHA-256.
 func TestPatchOfContainerFile(t *testing.T) {
 	text := kit().Files["README.md"] + "More.\n"
 	b := box{"/work/README.md": text, "/work/new.txt": "New.\n"}
@@ -226,7 +226,7 @@ func TestPatchOfContainerFile(t *testing.T) {
 	}
 }
 
-// TestPatchCheckedText leaves out the lines that the repository's own file has already.
+// TestPatchCheckedText checks that lines that the repository's own file has already are not checked as free text.
 func TestPatchCheckedText(t *testing.T) {
 	whole := strings.Replace(kit().Files["README.md"], "End.", "Ask @zoe.", 1)
 	for name, f := range map[string]any{"a patch": edited("README.md", asRead, "End.", "Ask @zoe."),

@@ -41,7 +41,7 @@ func (h *hub) createPullRequest() *tool.Tool {
 			in.Body = ""
 			return struct {
 				NewPullRequest
-				Title string `json:"title,omitempty"` // shadows the embedded field, which leaves the pinned arguments
+				Title string `json:"title,omitempty"` // shadows the embedded field, so that it is not pinned
 			}{NewPullRequest: in}
 		},
 		Preview: func(in NewPullRequest) tool.Preview {
@@ -94,7 +94,7 @@ func normalPull(in NewPullRequest) (NewPullRequest, error) {
 }
 
 // openPull opens the pull request. GitHub accepts only one open pull request for a head and base, so a refusal may mean
-// that an earlier try succeeded.
+// that an earlier attempt succeeded.
 func (h *hub) openPull(ctx context.Context, c tool.Call, in NewPullRequest) (PullRequest, error) {
 	api, err := h.clientOfBegun(ctx, c)
 	if err != nil {
@@ -124,8 +124,8 @@ func exists(err error) bool {
 		})
 }
 
-// existing returns the pull request that exists according to GitHub, if the call created it. If GitHub lists none, the
-// list may lag.
+// existing returns the pull request that already exists according to GitHub, if the call created it. It may be missing
+// from GitHub's list, which can lag.
 func (h *hub) existing(ctx context.Context, c tool.Call, in NewPullRequest, refused error) (PullRequest, error) {
 	all, err := searched(ctx, h, c, time.Time{}, findPulls(in))
 	switch {
@@ -167,7 +167,7 @@ func (h *hub) lookUpPull(ctx context.Context, c tool.Call, in NewPullRequest) (t
 	return tool.Done, *all.ours, "", nil
 }
 
-// pulls are the pull requests of a head and a base.
+// pulls has the pull requests for a head and a base.
 type pulls struct {
 	ours *PullRequest
 	open bool // whether one of others is open

@@ -26,8 +26,8 @@ const (
 	comments = 20
 )
 
-// reader returns a tool that reads from GitHub. look returns the result, which is null for a missing thing (seed 004).
-// check validates the arguments that name the place.
+// reader returns a tool that reads from GitHub. look returns the result, which is null for a missing object (seed 004).
+// check validates the arguments that name the repository.
 func reader[In, Out any](h *hub, name, description string, refine func(*jsonschema.Schema), check func(In) error,
 	look func(context.Context, *githubapi.Client, In) (*Out, error)) *tool.Tool {
 	return define(h, tool.Def[In, any]{Name: name, Description: description, Untrusted: true, Refine: refine,
@@ -43,7 +43,7 @@ func reader[In, Out any](h *hub, name, description string, refine func(*jsonsche
 		}})
 }
 
-// looked calls a function that reads from GitHub. It returns nil for a missing thing.
+// looked calls a function that reads from GitHub. It returns nil for a missing object.
 func looked[In, Out any](ctx context.Context, h *hub, c tool.Call, name string, in In,
 	look func(context.Context, *githubapi.Client, In) (*Out, error)) (*Out, error) {
 	api, err := h.client(ctx, c)
@@ -54,7 +54,7 @@ func looked[In, Out any](ctx context.Context, h *hub, c tool.Call, name string, 
 	switch {
 	case err != nil && read(err).Proof == provider.Missing:
 		return nil, nil
-	case err != nil && (fault.As(err).Class == fault.Validation || tool.IsTransient(err)): // it is ours
+	case err != nil && (fault.As(err).Class == fault.Validation || tool.IsTransient(err)): // this program's own error
 		return nil, err
 	case err != nil:
 		return nil, unlooked(err, name)
@@ -64,7 +64,7 @@ func looked[In, Out any](ctx context.Context, h *hub, c tool.Call, name string, 
 	return out, nil
 }
 
-// Page has the arguments of a list of everything.
+// Page has the arguments of a list without other arguments.
 type Page struct {
 	Page int `json:"page,omitempty" jsonschema:"From 1 on; left out: the first."`
 }

@@ -22,18 +22,18 @@ import (
 
 const action = "action_0123456789"
 
-// effect is a tool with a call of it that goes well on the local GitHub.
+// effect is a tool, with a call that succeeds on the local GitHub.
 type effect struct {
 	name  string
 	args  map[string]any
 	acts  []string
 	looks []string
-	// rereads: what the handle is made from is read again before the effect.
+	// rereads means that the data for the handle is read again before the effect.
 	rereads bool
-	// lost is what becomes of a call whose effect took place and whose answer was lost; undone of one that GitHub
-	// never got.
+	// lost is the outcome of a call whose effect took place and whose answer was lost. undone is the outcome of a call
+	// that never reached GitHub.
 	lost, undone toolstest.Settled
-	with         string // what the result of a completed call contains
+	with         string // a part of the completed call's result
 }
 
 var where = map[string]any{"owner": toolstest.GoogleUser, "repo": "site"}
@@ -49,17 +49,17 @@ func in(more map[string]any) map[string]any {
 	return all
 }
 
-// long is more reads than a call makes.
+// long is more than the number of reads of a call.
 const long = 1000
 
-// What becomes of a call.
+// The outcomes of a call.
 var (
 	done   = toolstest.Settled{Want: toolstest.Completed, Effects: 1}
 	review = toolstest.Settled{Want: toolstest.Review}
 	unseen = toolstest.Settled{Want: toolstest.Review, Effects: 1}
 )
 
-// found are the tools that find their effects by a mark, without a record.
+// found lists the tools that find their effects by a mark, without a record.
 var found = []string{github.CreateIssue, github.CreateComment, github.ReplyToReviewComment, github.CreatePullRequest}
 
 var effects = []effect{
@@ -101,25 +101,26 @@ var effects = []effect{
 
 func (e effect) last() string { return e.acts[len(e.acts)-1] }
 
-// env is a local GitHub with a tool that uses it, and a call.
+// env is a local GitHub with a tool on it, and a call.
 type env struct {
 	*toolstest.GitHub
 	toolstest.Provider
 }
 
-// local are the tools, with the local GitHub of each test. They are made once: that takes longer than most tests do.
+// local returns the tools for the local GitHub of each test. They are made once, because that takes longer than most
+// tests.
 var local = sync.OnceValue(func() tool.Set {
 	return github.New(accounts{}, github.Options{Endpoint: "http://github.test/", Timeout: await.Most,
 		Containers: box{}, Strangers: netguard.Strangers(false)})
 })
 
-// accounts are those of users whose ids have their login and where their GitHub is.
+// accounts provides users whose IDs contain their login and the address of their GitHub.
 type accounts struct{ fakegoogle.Accounts }
 
-// as returns the id of a user of this GitHub.
+// as returns the ID of a user of this GitHub.
 func (w *env) as(login string) string { return login + "@" + strings.Trim(w.URL, "htp:/") }
 
-// Client returns an HTTP client that asks the user's GitHub.
+// Client returns an HTTP client for the user's GitHub.
 func (a accounts) Client(ctx context.Context, uid string, in tool.Place) (*http.Client, error) {
 	login, host, _ := strings.Cut(uid, "@")
 	a.Token = func(string) string { return login }
@@ -172,7 +173,7 @@ func (e effect) open(t *testing.T) *env {
 	return w
 }
 
-// TestReconcileEachFault has each operation of each effect fail in each way.
+// TestReconcileEachFault makes each operation of each effect fail in each way.
 func TestReconcileEachFault(t *testing.T) {
 	for _, e := range effects {
 		t.Run(e.name, func(t *testing.T) {
@@ -217,7 +218,7 @@ func (e effect) cases() map[string]toolstest.Settled {
 	}
 }
 
-// TestReconcileMark looks at what GitHub has got: the approved text, and behind it the mark.
+// TestReconcileMark checks the text that GitHub received: the approved text, followed by the mark.
 func TestReconcileMark(t *testing.T) {
 	body := func(v fakegithub.View) string { return v.Issues[3].Body }
 	for name, of := range map[string]func(fakegithub.View) string{
@@ -240,7 +241,7 @@ func TestReconcileMark(t *testing.T) {
 	}
 }
 
-// TestReconcileForeignMark has somebody else write an issue with the mark.
+// TestReconcileForeignMark makes another user create an issue with the mark.
 func TestReconcileForeignMark(t *testing.T) {
 	for _, e := range effects[:3] {
 		w := e.open(t)
@@ -259,7 +260,7 @@ func TestReconcileForeignMark(t *testing.T) {
 	}
 }
 
-// TestReconcileBehindPage hides the issue behind a page of younger ones.
+// TestReconcileBehindPage hides the issue after a page of newer ones.
 func TestReconcileBehindPage(t *testing.T) {
 	w := effects[0].open(t)
 	var err error
@@ -282,7 +283,7 @@ func TestReconcileBehindPage(t *testing.T) {
 	}
 }
 
-// TestReconcileWithForeignChange has somebody change an issue after its change was prepared.
+// TestReconcileWithForeignChange makes another user change an issue after its change was prepared.
 func TestReconcileWithForeignChange(t *testing.T) {
 	w := effects[5].open(t)
 	var err error

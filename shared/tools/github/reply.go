@@ -29,8 +29,8 @@ type NewReply struct {
 	Body      string `json:"body" jsonschema:"Markdown."`
 }
 
-// replyToReviewComment returns the tool that answers a comment on a line. A grant names the pull request. Its calls
-// choose the comment, because comments are written after the plan.
+// replyToReviewComment returns the tool that replies to a comment on a line. A grant names the pull request, but not
+// the comment, because comments are written after the plan.
 func (h *hub) replyToReviewComment() *tool.Tool {
 	return marking(h, tool.Def[NewReply, ReviewComment]{
 		Name: ReplyToReviewComment,
@@ -43,7 +43,7 @@ func (h *hub) replyToReviewComment() *tool.Tool {
 		Pinned: func(in NewReply) any {
 			return struct {
 				NewReply
-				CommentID int64  `json:"commentId,omitempty"` // both shadow embedded fields: not pinned
+				CommentID int64  `json:"commentId,omitempty"` // both fields shadow embedded ones, which are then not pinned
 				Body      string `json:"body,omitempty"`
 			}{NewReply: in}
 		},
@@ -75,8 +75,8 @@ func normalReply(in NewReply) (NewReply, error) {
 	return in, err
 }
 
-// beginReply looks the comment up. Its conversation is part of the handle: GitHub accepts replies only to the comment
-// that begins a conversation.
+// beginReply reads the comment. The handle contains the comment that started its conversation, because GitHub accepts
+// replies only to that one.
 func (h *hub) beginReply(ctx context.Context, c tool.Call, in NewReply) (string, error) {
 	api, err := h.client(ctx, c)
 	if err != nil {
@@ -122,7 +122,7 @@ func (h *hub) makeReply(ctx context.Context, c tool.Call, in NewReply) (ReviewCo
 	return createdReply(&made), nil
 }
 
-// createdReply is a reply that the call created, without its text, which is in the call.
+// createdReply returns a reply that the call created, without its text, which is part of the call.
 func createdReply(c *githubapi.PullRequestComment) ReviewComment {
 	out := reviewCommentOf(c)
 	out.Body, out.Hunk = "", ""

@@ -13,7 +13,7 @@ import (
 
 // The limits of reads, in octets.
 const (
-	maxText    = 32 << 10 // of the body of a thing that is read alone, in JSON form
+	maxText    = 32 << 10 // of a single body, in JSON form
 	maxExcerpt = 1 << 10  // of a body in a list, and of one comment
 	maxLine    = 1 << 10
 )
@@ -22,10 +22,10 @@ const (
 type Text struct {
 	Body       string `json:"body,omitempty"`
 	BodyOffset int    `json:"bodyOffset,omitempty"`
-	BodySize   int    `json:"bodySize,omitempty"` // octets of the whole body, where Body is not all of it
+	BodySize   int    `json:"bodySize,omitempty"` // octets of the whole body, if Body is only a part
 }
 
-// piece selects a part of a body: from offset on, at most most octets in JSON form.
+// piece selects a part of a body: it starts at offset and has at most most octets in JSON form.
 type piece struct{ offset, most int }
 
 func textOf(body string, p piece) Text {
@@ -38,14 +38,14 @@ func textOf(body string, p piece) Text {
 	return t
 }
 
-// Repository is a repository as the model sees it.
+// Repository is a repository in the form that the model reads.
 type Repository struct {
 	Owner         string `json:"owner"`
 	Name          string `json:"name"`
 	Description   string `json:"description,omitempty"`
 	Private       bool   `json:"private"`
 	DefaultBranch string `json:"defaultBranch,omitempty"`
-	OpenIssues    int    `json:"openIssues,omitempty"` // and pull requests
+	OpenIssues    int    `json:"openIssues,omitempty"` // includes pull requests
 	Archived      bool   `json:"archived,omitempty"`
 	URL           string `json:"url"`
 }
@@ -57,7 +57,7 @@ func repositoryOf(r *githubapi.Repository) Repository {
 		URL: clip.Text(r.GetHTMLURL(), maxLine)}
 }
 
-// Issue is an issue as the model sees it.
+// Issue is an issue in the form that the model reads.
 type Issue struct {
 	Number int    `json:"number"`
 	Title  string `json:"title"`
@@ -82,7 +82,7 @@ type Comment struct {
 	CreatedAt string `json:"createdAt,omitempty"`
 }
 
-// PullRequest is a pull request as the model sees it.
+// PullRequest is a pull request in the form that the model reads.
 type PullRequest struct {
 	Number int    `json:"number"`
 	Title  string `json:"title"`
@@ -100,7 +100,7 @@ type PullRequest struct {
 	Comments  []Comment `json:"comments,omitempty"` // the first 20
 }
 
-// issueOf converts an issue, which can be nil.
+// issueOf converts an issue. The issue may be nil.
 func issueOf(i *githubapi.Issue, part piece) Issue {
 	if i == nil {
 		return Issue{}
@@ -116,7 +116,7 @@ func commentOf(c *githubapi.IssueComment) Comment {
 		URL: clip.Text(c.GetHTMLURL(), maxLine), CreatedAt: at(c.GetCreatedAt())}
 }
 
-// pullRequestOf converts a pull request, which can be nil.
+// pullRequestOf converts a pull request. It may be nil.
 func pullRequestOf(p *githubapi.PullRequest, part piece) PullRequest {
 	if p == nil {
 		return PullRequest{}
@@ -152,8 +152,8 @@ func at(t githubapi.Timestamp) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// sameNames reports whether two sorted sets have the same names, in any case: GitHub keeps the case in which a label or
-// a login was first written.
+// sameNames reports whether two sorted sets have the same names, ignoring case: GitHub keeps the case in which a label
+// or a login was first written.
 func sameNames(a, b []string) bool {
 	return slices.EqualFunc(lower(a), lower(b), func(x, y string) bool { return x == y })
 }

@@ -30,7 +30,7 @@ func (c *card) names(label string, names []string, given bool) {
 	c.AddText(label, strings.Join(names, "\n"))
 }
 
-// body shows a text that will carry the action's mark.
+// body shows a text to which the action's mark will be added.
 func (c *card) body(s string) {
 	if s != "" {
 		c.AddText("Text", s)
@@ -47,7 +47,7 @@ func (c *card) seen(at string) {
 	}
 }
 
-// reached returns the repository, and the people that the call names.
+// reached returns the targets of a call: the repository, and the named people.
 func reached(owner, repo string, people []string) []tool.Target {
 	out := []tool.Target{{Kind: TargetRepository, Value: owner + "/" + repo}}
 	for _, p := range people {

@@ -20,15 +20,15 @@ type Snapshots struct{ h *hub }
 // NewSnapshots returns a reader of commits in the users' accounts.
 func NewSnapshots(accounts Accounts, o Options) Snapshots { return Snapshots{newHub(accounts, o)} }
 
-// CodeTooLarge is the error code of a repository that exceeds the bounds of a snapshot.
+// CodeTooLarge is the error code for a repository that exceeds the limits of a snapshot.
 const CodeTooLarge fault.Code = "repository_too_large"
 
-const atOnce = 8 // requests for files
+const atOnce = 8 // concurrent requests for files
 
-// Snapshot returns the files of a commit, object by object as git has them: no attribute of the repository
-// (export-ignore, export-subst, a filter for large files) changes or drops one. It is read in the account that the
-// call's user has linked now. Errors: AuthError not_found if this account cannot see the commit; PolicyError
-// repository_too_large if the commit exceeds the bounds.
+// Snapshot returns the files of a commit, object by object, as git stores them: no attribute of the repository
+// (export-ignore, export-subst, a filter for large files) changes or drops one. It uses the account that the call's
+// user has linked now. Errors: AuthError not_found if this account cannot see the commit; PolicyError
+// repository_too_large if the commit exceeds the limits.
 func (s Snapshots) Snapshot(ctx context.Context, c tool.Call, owner, repo, commit string) (container.Snapshot, error) {
 	var err error
 	if c.Place, err = s.h.accounts.Place(ctx, c.UID, nil); err != nil {
@@ -122,7 +122,7 @@ func entry(ctx context.Context, api *githubapi.Client, owner, repo string,
 	return out, nil
 }
 
-// sized has the name and the size of a blob.
+// sized provides the name and the size of a blob.
 type sized interface {
 	GetSHA() string
 	GetSize() int

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// snapshots reads commits of a local GitHub with the repository kit of these files.
+// snapshots returns a reader of commits on a local GitHub whose repository kit has these files.
 func snapshots(t *testing.T, files, modes map[string]string) (github.Snapshots, *env, string) {
 	t.Helper()
 	w := &env{GitHub: toolstest.OpenGitHub(t, nil)}
@@ -24,7 +24,8 @@ func snapshots(t *testing.T, files, modes map[string]string) (github.Snapshots, 
 		w.View()[1].Branches["main"]
 }
 
-// TestSnapshot as git has it, whatever an archive of it would leave out or fill in, and nothing leads out.
+// TestSnapshot checks that a snapshot has the files as git stores them, whatever an archive would leave out or fill in,
+// and that nothing leads out of it.
 func TestSnapshot(t *testing.T) {
 	files := map[string]string{"README.md": "# Kit $Format:%H$\n", "bin/run": "true\n", "raw": "\x00\xff", "empty": "",
 		".gitattributes": "README.md export-subst\nbin export-ignore\n", "in": "bin/run", "bin/up": "../raw",
@@ -61,7 +62,7 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// TestSnapshotBounded and refused as a whole.
+// TestSnapshotBounded checks that a snapshot over a limit is refused as a whole.
 func TestSnapshotBounded(t *testing.T) {
 	many := map[string]string{}
 	for i := range container.SnapshotFiles + 1 {
@@ -78,7 +79,7 @@ func TestSnapshotBounded(t *testing.T) {
 	}
 }
 
-// TestSnapshotOnEmulate is read from a server that is not ours.
+// TestSnapshotOnEmulate reads a snapshot from an independent implementation of GitHub.
 func TestSnapshotOnEmulate(t *testing.T) {
 	base := emulate.StartGitHub(t)
 	day := server{uid: emulate.GitHubUser, owner: emulate.GitHubUser,

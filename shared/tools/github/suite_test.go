@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// reached are the targets of a call: its repository, and whom it names.
+// reached returns the targets of a call: its repository, and the people that it names.
 func reached(people func(args map[string]any) any) func(args map[string]any) []tool.Target {
 	return func(args map[string]any) []tool.Target {
 		out := []tool.Target{{Kind: github.TargetRepository, Value: args["owner"].(string) + "/" +
@@ -37,7 +37,7 @@ func with(more changes) changes {
 	return all
 }
 
-// nowhere lists invalid places (among them FI-007) and values that are not numbers.
+// nowhere lists invalid repositories (including FI-007) and values that are not numbers.
 func nowhere(more map[string]toolstest.Refused) map[string]toolstest.Refused {
 	all := map[string]toolstest.Refused{}
 	for name, v := range map[string]string{"a slash": "a/b", "empty": "", "a dot": ".", "dots": "..",
@@ -72,7 +72,7 @@ var suites = map[string]toolstest.Suite{
 			"all of it": {Want: []string{"Repository: good/site", "Title: Broken", "Labels: bug", "Text: The link.",
 				"<!-- countersign:… -->"}},
 			"someone": {Change: map[string]any{"assignees": []string{"zoe", "ada", "zoe"}}, Want: []string{"ada\nzoe"}},
-			// FI-008: what looks like a variable is text.
+			// FI-008: text that looks like a variable stays text.
 			"text alone": {Change: map[string]any{"title": "@everyone", "body": "token $GITHUB_TOKEN"},
 				Want: []string{"Title: @everyone", "Text: token $GITHUB_TOKEN"}},
 		},
@@ -156,7 +156,7 @@ var suites = map[string]toolstest.Suite{
 		Other: with(changes{"issueNumber": {"issueNumber": 2},
 			"updates":   {"updates": map[string]any{"title": "Mended", "labels": []string{"a"}}},
 			"updatedAt": {"updatedAt": "2027-01-05T10:00:00+01:00"}}),
-		Free: []string{"updatedAt"}, // it allows less, and differs each time
+		Free: []string{"updatedAt"}, // it only restricts the call, and differs each time
 		Labels: []string{"Repository", "Number", "Title", "State", "Labels", "Assignees", "Text",
 			"Only if unchanged since"},
 		Previews: map[string]toolstest.Shown{
@@ -279,7 +279,7 @@ const someSHA = "0123456789abcdef0123456789abcdef01234567"
 
 func edits(old, with string) []any { return []any{map[string]any{"old": old, "new": with}} }
 
-// edited is a file of a commit in which one text is replaced. Without a sha it names no version.
+// edited returns a file of a commit in which one text is replaced. An empty sha names no version.
 func edited(path, sha, old, with string) map[string]any {
 	f := map[string]any{"path": path, "edits": edits(old, with)}
 	if sha != "" {
@@ -304,7 +304,7 @@ func TestSuites(t *testing.T) {
 	}
 }
 
-// TestNormalizeSets says a set in another order, and each twice: a grant's target is compared byte for byte.
+// TestNormalizeSets passes sets in another order and with duplicates: a grant's target is compared byte for byte.
 func TestNormalizeSets(t *testing.T) {
 	s := suite(github.CreateIssue)
 	bound := func(labels ...string) string {
@@ -323,7 +323,7 @@ func TestNormalizeSets(t *testing.T) {
 	}
 }
 
-// TestTargetForm has a plan's author write sets as they come to mind, and the free text not at all.
+// TestTargetForm checks that targets of a plan may have sets in any order and may lack the free text.
 func TestTargetForm(t *testing.T) {
 	tools := github.New(accounts{}, github.Options{Endpoint: "http://github.test/"})
 	for name, args := range map[string]struct{ target, call string }{
@@ -351,7 +351,8 @@ func TestTargetForm(t *testing.T) {
 	}
 }
 
-// TestPinnedWithoutFreeText has a grant of each tool name nothing that is written only when the call is made.
+// TestPinnedWithoutFreeText checks that the pinned arguments of each tool have no text that is written only when the
+// call is made.
 func TestPinnedWithoutFreeText(t *testing.T) {
 	tools := github.New(accounts{}, github.Options{Endpoint: "http://github.test/"})
 	for name, args := range map[string]string{

@@ -19,12 +19,12 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// server is a GitHub with the tools that ask it: owner has the repository site, with an issue and a branch fix.
+// server is a GitHub with the tools that use it. owner has the repository site, with an issue and a branch fix.
 type server struct {
 	set   tool.Set
 	uid   string
 	owner string
-	lacks map[string]bool // what it does not have of GitHub, by the names of subtests
+	lacks map[string]bool // features that this GitHub lacks, by the names of subtests
 }
 
 // call calls a tool as the loop does, and returns its result.
@@ -81,14 +81,14 @@ func TestToolsOnTheLocalGitHub(t *testing.T) {
 		uid: (&env{GitHub: g}).as(toolstest.GoogleUser), owner: toolstest.GoogleUser})
 }
 
-// TestToolsOnEmulate runs the same day on a server that is not ours.
+// TestToolsOnEmulate runs the same calls on an independent implementation of GitHub.
 func TestToolsOnEmulate(t *testing.T) {
 	base := emulate.StartGitHub(t)
 	day(t, server{uid: emulate.GitHubUser, owner: emulate.GitHubUser,
 		set: github.New(emulated{}, github.Options{Endpoint: base + "/"}),
 		lacks: map[string]bool{
-			"a second pull request": true, // it opens one
-			"a bad token":           true, // it takes any
+			"a second pull request": true, // it opens a second one
+			"a bad token":           true, // it accepts any token
 		}})
 }
 
@@ -99,7 +99,7 @@ func (emulated) Client(context.Context, string, tool.Place) (*http.Client, error
 	return fakegoogle.Bearer(emulate.GitHubToken), nil
 }
 
-// day is one of each tool, in an order in which each has what it needs.
+// day calls each tool once, in an order in which each finds the objects that it needs.
 func day(t *testing.T, s server) {
 	run := func(name string, f func(t *testing.T)) {
 		t.Helper()
@@ -143,7 +143,7 @@ func day(t *testing.T, s server) {
 	})
 }
 
-// reads looks at existing things and at missing ones, which are null.
+// reads reads existing objects and missing ones, which are null.
 func reads(t *testing.T, s server) {
 	s.want(t, github.RetrieveRepository, s.in(nil), `"defaultBranch":"main"`, `"name":"site"`)
 	s.want(t, github.ListFiles, s.in(nil), `"path":"README.md"`)
@@ -219,7 +219,7 @@ func pulls(t *testing.T, s server) {
 	t.Run("close", func(t *testing.T) { s.want(t, github.ClosePullRequest, s.in(at), `"closed"`) })
 }
 
-// TestEmptyRepository is of one that others have made empty: GitHub refuses (409) what needs a commit there.
+// TestEmptyRepository tests a repository without a commit. GitHub answers 409 to requests that need one.
 func TestEmptyRepository(t *testing.T) {
 	g := toolstest.OpenGitHub(t, nil)
 	g.Add(fakegithub.Seed{Owner: toolstest.GoogleUser, Name: "bare"})

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// The names of the tools that change existing things.
+// The names of the tools that change existing objects.
 const (
 	UpdateIssue       = "github.updateIssue"
 	CloseIssue        = "github.closeIssue"
@@ -28,7 +28,7 @@ type ChangedIssue struct {
 	UpdatedAt   string       `json:"updatedAt,omitempty" jsonschema:"The updatedAt with which you have read it: if it was changed since, nothing is done."`
 }
 
-// IssueUpdates has the fields of an issue that can be changed. A set of names replaces the present set.
+// IssueUpdates has the fields of an issue that can be changed. A set of names replaces the existing set.
 type IssueUpdates struct {
 	Title     *string   `json:"title,omitempty"`
 	Body      *string   `json:"body,omitempty"`
@@ -69,7 +69,7 @@ type change struct {
 	owner, repo string
 	number      int
 	wanted      wanted
-	seen        string // the updatedAt that the model has read; empty: not said
+	seen        string // the updatedAt that the model has read; empty: not given
 }
 
 func (in ChangedIssue) change() change {

@@ -8,13 +8,13 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// The times of a wait for checks. The pauses grow with the time waited so far.
+// The times of a wait for checks. The pauses grow with the time that has passed.
 const (
-	usualWait  = 30  // minutes, if the call says none
+	usualWait  = 30  // minutes, if the call sets none
 	maxWait    = 360 // minutes; GitHub ends a job after that
 	firstPause = 30 * time.Second
 	longPause  = 10 * time.Minute
-	noChecks   = 5 * time.Minute // a commit without checks gets none after that
+	noChecks   = 5 * time.Minute // a commit without checks after this time gets none
 )
 
 // ChecksToWaitFor has the arguments of waitForChecks.
@@ -26,7 +26,7 @@ type ChecksToWaitFor struct {
 // ChecksAfterWait is the result of waitForChecks.
 type ChecksAfterWait struct {
 	Checks
-	TimedOut bool `json:"timedOut,omitempty"` // they had not ended in time
+	TimedOut bool `json:"timedOut,omitempty"` // some checks had not ended in time
 }
 
 func (h *hub) waitForChecks() *tool.Tool {
@@ -42,7 +42,7 @@ func (h *hub) waitForChecks() *tool.Tool {
 	})
 }
 
-// lookAtChecks reads the checks once. If they have not ended, the call begins again later.
+// lookAtChecks reads the checks once. If some have not ended, the call is repeated later.
 func (h *hub) lookAtChecks(ctx context.Context, c tool.Call, in ChecksToWaitFor) (any, error) {
 	waited := h.now().Sub(c.Since)
 	left := in.limit() - waited

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// waiting returns a function that looks at the checks of fix as a call of 60 minutes does that began so long ago.
+// waiting returns a function that checks fix once, as a call of 60 minutes does that started the given time ago.
 func waiting(t *testing.T) (*env, func(waited time.Duration) (json.RawMessage, error)) {
 	t.Helper()
 	w, _ := looking(t)
@@ -32,7 +32,7 @@ func waiting(t *testing.T) (*env, func(waited time.Duration) (json.RawMessage, e
 	}
 }
 
-// TestWaitForChecks has checks that are missing, run, fail, succeed, and do not end in time. The pauses grow, and the
+// TestWaitForChecks tests checks that are missing, run, fail, succeed, and do not end in time. The pauses grow, and the
 // last one ends with the wait.
 func TestWaitForChecks(t *testing.T) {
 	w, look := waiting(t)
@@ -57,7 +57,7 @@ func TestWaitForChecks(t *testing.T) {
 	pauses(0, 30*time.Second)
 	ends(5*time.Minute, `"state":"none"`)
 	add("queued", "")
-	pauses(-time.Minute, 30*time.Second) // the clocks of two machines
+	pauses(-time.Minute, 30*time.Second) // the clocks of two machines differ
 	pauses(4*time.Minute, 2*time.Minute)
 	pauses(40*time.Minute, 10*time.Minute)
 	pauses(55*time.Minute, 5*time.Minute)
@@ -68,7 +68,7 @@ func TestWaitForChecks(t *testing.T) {
 	ends(0, `"state":"success"`)
 }
 
-// TestWaitDuringOutage has GitHub fail while a call waits.
+// TestWaitDuringOutage makes GitHub fail while a call waits.
 func TestWaitDuringOutage(t *testing.T) {
 	w, look := waiting(t)
 	const status = "repos/get-combined-status-for-ref"

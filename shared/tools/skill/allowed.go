@@ -14,9 +14,9 @@ import (
 
 var validTool = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]{0,62}$`)
 
-// allowed returns the tools of allowed-tools, each once and sorted. The key holds names with spaces or commas between
-// them, or a YAML list. An entry with a condition, such as Bash(git:*), is ignored: the tool without its condition is
-// more than the author allowed.
+// allowed returns the tools of allowed-tools, each once and sorted. The value is a YAML list, or names separated by
+// spaces or commas. An entry with a condition, such as Bash(git:*), is ignored: the tool without its condition is more
+// than the author allowed.
 func (p *parser) allowed() []string {
 	n := p.values["allowed-tools"]
 	if n == nil || n.ShortTag() == "!!null" {
@@ -63,9 +63,9 @@ func toolsIn(text string) []string {
 	})
 }
 
-// For returns the library for an agent with these tools. Skills come from other products too, so a name in
+// For returns the library for an agent with these tools. Skills are often written for other products, so a name in
 // allowed-tools that is not one of the agent's tools is ignored with a warning. If none of the names is left, the skill
-// does not narrow: the model keeps the agent's tools, and a warning says so.
+// does not restrict the tools: the model keeps the agent's tools, and a warning says so.
 func (l *Library) For(tools tool.Set) *Library {
 	fitted := &Library{warnings: slices.Clone(l.warnings)}
 	for _, s := range l.skills {

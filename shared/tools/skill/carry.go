@@ -9,16 +9,16 @@ import (
 	"github.com/countersign-run/countersign/shared/base/clip"
 )
 
-// The lines that introduce the carried text. [Carry] finds the text by them when it is carried again.
+// The lines that introduce the carried text. [Carry] recognises them when it carries the text again.
 const (
 	namesBefore = "These skills were activated before: "
 	namesAfter  = ". For the text of one of them call " + Activate + " again.\n"
 	textBefore  = "This skill was activated last, and still counts: "
 )
 
-// Carry returns the information about activated skills that accompanies a summary of the contents: the recorded text of
-// the skill that was activated last, and the names of the others. carried is the value that Carry returned for the
-// contents before. A text longer than maxBytes is cut.
+// Carry returns the information about activated skills that accompanies a summary of the dropped contents: the recorded
+// text of the skill that was activated last, and the names of the others. carried is the result of Carry for earlier
+// contents. A text longer than maxBytes is cut.
 func Carry(dropped []json.RawMessage, carried string, maxBytes int) string {
 	names, last, text := carriedBefore(carried)
 	for _, raw := range dropped {
@@ -27,7 +27,7 @@ func Carry(dropped []json.RawMessage, carried string, maxBytes int) string {
 		}
 		responses, err := model.Responses(raw)
 		if err != nil {
-			continue // the words that refer to it
+			continue // it only mentions the tool
 		}
 		for _, r := range responses {
 			if name, recorded := Activated(r.Name, r.Result); name != "" {
@@ -49,7 +49,7 @@ func Carry(dropped []json.RawMessage, carried string, maxBytes int) string {
 	return clip.Text(head+text, maxBytes)
 }
 
-// carriedBefore parses the value that Carry returned.
+// carriedBefore parses a result of Carry.
 func carriedBefore(carried string) (names []string, last, text string) {
 	if rest, ok := strings.CutPrefix(carried, namesBefore); ok {
 		list, rest, _ := strings.Cut(rest, namesAfter)

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/skill"
 )
 
-// conversation returns contents in which the model calls these tools one after the other; a call is "activate_skill x",
-// answered with a text, or with an error where it ends in an exclamation mark.
+// conversation returns contents in which the model calls these tools one after the other. A call is written
+// "activate_skill x". It is answered with a text, or with an error if it ends in an exclamation mark.
 func conversation(t *testing.T, calls ...string) []json.RawMessage {
 	t.Helper()
 	c, err := model.NewContents([]model.Message{{Role: model.User, Text: "Call activate_skill."}})

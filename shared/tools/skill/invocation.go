@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// invocation reads who can invoke the skill, and its arguments. The open format does not have these keys; Claude Code
+// invocation reads the keys for the skill's users and arguments. The open format does not have these keys; Claude Code
 // and many skills do.
 func (p *parser) invocation() {
 	s := p.skill
@@ -23,7 +23,7 @@ func (p *parser) invocation() {
 	s.Arguments = p.arguments()
 }
 
-// flag reads true or false. Any other value counts as the stricter value, which is not the default.
+// flag reads true or false. Any other value counts as the stricter one, which is the opposite of the default.
 func (p *parser) flag(key string, byDefault bool) bool {
 	n := p.values[key]
 	if n == nil || n.ShortTag() == "!!null" {
@@ -64,8 +64,8 @@ func (p *parser) hint() string {
 
 var argumentName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
-// arguments reads the names of the arguments in their order, from a list or from a text with spaces or commas between
-// them.
+// arguments reads the names of the arguments in their order, from a list or from a text with names separated by spaces
+// or commas.
 func (p *parser) arguments() (names []string) {
 	const key = "arguments"
 	n := p.values[key]

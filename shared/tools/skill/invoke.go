@@ -33,8 +33,8 @@ func (l *Library) Invoked(prompt string) *Invocation {
 	return &Invocation{s, strings.TrimSpace(prompt[len(found[0]):])}
 }
 
-// Text returns the skill's text with the arguments in it, for the end of the run's instructions. The text is not the
-// user's words. The error names the prompt if the text grows beyond [MaxText].
+// Text returns the skill's text with the arguments inserted, for the end of the run's instructions. The text does not
+// count as the user's words. The error is about the field prompt, if the text is longer than [MaxText].
 func (i *Invocation) Text() (string, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The user has invoked the skill %s for this request. %s\n", i.Skill.Name, rank)
@@ -53,7 +53,7 @@ func (i *Invocation) Text() (string, error) {
 	return b.String(), nil
 }
 
-// placeholder matches a backslash with the text that it protects, $ARGUMENTS[n], $n and $name.
+// placeholder matches $ARGUMENTS[n], $n and $name, each with a backslash before it if it has one.
 var placeholder = lazyregexp.New(`(\\?)\$(?:ARGUMENTS\[(\d{1,3})\]|(\d+)|([A-Za-z_][A-Za-z0-9_]*))`)
 
 // substitute returns the skill's text with the arguments in place of their placeholders. Arguments without a
@@ -87,11 +87,11 @@ func (i *Invocation) substitute(b *strings.Builder) (fits bool) {
 	return b.Len() <= MaxText
 }
 
-// zeroth matches a placeholder that counts arguments from 0.
+// zeroth matches the placeholder $0, which shows that the skill's arguments count from 0.
 var zeroth = lazyregexp.New(`\$0(?:\D|$)`)
 
 // value returns the value of a placeholder: $ARGUMENTS[index] counts from 0, $position from base, and a name is
-// $ARGUMENTS or one of the skill's own. A placeholder without an argument is unknown and stays unchanged.
+// $ARGUMENTS or an argument of the skill. A placeholder without an argument is unknown and stays unchanged.
 func (i *Invocation) value(words []string, base int, index, position, name string) (string, bool) {
 	n := -1
 	switch {
@@ -112,7 +112,7 @@ func (i *Invocation) value(words []string, base int, index, position, name strin
 
 var word = lazyregexp.New(`"[^"]*"|'[^']*'|\S+`)
 
-// split returns the arguments. Quotes around an argument keep its spaces.
+// split splits the arguments at spaces. Quotes around an argument protect its spaces.
 func split(arguments string) []string {
 	words := word.FindAllString(arguments, -1)
 	for i, w := range words {

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/skill"
 )
 
-// one returns a library with one skill called x, of these lines of front matter and this text.
+// one returns a library with a skill x that has these lines of front matter and this text.
 func one(t *testing.T, front, body string) *skill.Library {
 	t.Helper()
 	l, err := skill.Load(skill.FS(files(map[string]string{
@@ -20,7 +20,7 @@ func one(t *testing.T, front, body string) *skill.Library {
 	return l
 }
 
-// TestInvoked finds the invocation at the beginning of a prompt. Everything else is words.
+// TestInvoked finds the invocation at the beginning of a prompt. Everything else is ordinary text.
 func TestInvoked(t *testing.T) {
 	l := one(t, "", "Do it.")
 	for prompt, arguments := range map[string]string{"/x": "", "/x\n": "", " /x  a b ": "a b", "/x\na\nb": "a\nb",
@@ -69,7 +69,7 @@ func TestSubstitute(t *testing.T) {
 	}
 }
 
-// TestSubstituteLimit refuses a text that its arguments make too long, and names the prompt.
+// TestSubstituteLimit checks that a text that its arguments make too long is refused, with an error about the prompt.
 func TestSubstituteLimit(t *testing.T) {
 	for _, body := range []string{strings.Repeat("$ARGUMENTS", 6000), "x"} {
 		i := one(t, "", body).Invoked("/x " + strings.Repeat("a", 256<<10))
@@ -82,7 +82,7 @@ func TestSubstituteLimit(t *testing.T) {
 	}
 }
 
-// TestInvocationKeys reads who can invoke a skill and with which arguments, as such keys are written in public skills.
+// TestInvocationKeys reads the keys for a skill's users and arguments, in the forms that public skills have.
 func TestInvocationKeys(t *testing.T) {
 	for front, want := range map[string]struct {
 		user, model bool

@@ -29,13 +29,13 @@ const (
 )
 
 var (
-	formatName = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`) // the limits in the format
-	validName  = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)    // the limits of a loaded skill
+	formatName = lazyregexp.New(`^[a-z0-9]+(-[a-z0-9]+)*$`) // the rules of the format
+	validName  = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)    // the rules of this package
 	otherRunes = lazyregexp.New(`[^A-Za-z0-9_-]+`)
 )
 
-// parse reads a SKILL.md. folder is the name of the skill's folder, or empty if it has none. A fault means that the
-// skill cannot be used. A departure from the format that leaves the skill usable becomes a warning.
+// parse parses a SKILL.md. folder is the name of the skill's folder, or empty if it has none. A fault means that the
+// skill cannot be used. A mistake that leaves the skill usable becomes a warning.
 func parse(file string, data []byte, folder string) (*Skill, []error) {
 	s := &Skill{file: file}
 	if !utf8.Valid(data) {
@@ -59,8 +59,8 @@ func parse(file string, data []byte, folder string) (*Skill, []error) {
 
 const fence = "---"
 
-// split returns the front matter and the text below it. An empty line replaces the first fence, so that line numbers
-// are those of the file.
+// split returns the front matter and the text below it. An empty line replaces the first fence, to keep the line
+// numbers of the file.
 func (s *Skill) split(text string) (front, body string, err error) {
 	first, rest, _ := strings.Cut(text, "\n")
 	if strings.TrimRight(first, " \t\r") != fence {
@@ -100,8 +100,8 @@ func (p *parser) warn(n *yaml.Node, format string, args ...any) {
 
 var keyLine = lazyregexp.New(`^([A-Za-z][A-Za-z0-9_-]*:[ \t]+)(.*)`)
 
-// repair parses front matter that is not valid YAML as a whole. It reads an entry that is not valid by itself, such
-// as a description with a colon, as plain text. Line numbers do not change.
+// repair parses front matter that is not valid YAML as a whole. An entry that is not valid by itself, such as a
+// description with a colon, becomes plain text. Line numbers do not change.
 func (p *parser) repair(front string) (*strictyaml.Document, error) {
 	var fixed strings.Builder
 	line := 1
@@ -121,7 +121,7 @@ func (p *parser) repair(front string) (*strictyaml.Document, error) {
 	return strictyaml.Parse(p.skill.file, []byte(fixed.String()))
 }
 
-// entries splits front matter before each line that begins a key.
+// entries splits front matter before each line that starts a key.
 func entries(front string) (all []string) {
 	var entry strings.Builder
 	for line := range strings.Lines(front) {
@@ -214,7 +214,7 @@ func (p *parser) text(key string, most int) string {
 	return text
 }
 
-// metadata returns the values as texts. 1.0 stays as its author wrote it. A list or mapping becomes JSON.
+// metadata returns the values as texts. A number such as 1.0 keeps its spelling. A list or mapping becomes JSON.
 func (p *parser) metadata() map[string]string {
 	n := p.values["metadata"]
 	switch {

@@ -20,7 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/skill"
 )
 
-// files returns a file system of these texts.
+// files returns a file system with these texts.
 func files(texts map[string]string) fstest.MapFS {
 	m := fstest.MapFS{}
 	for name, text := range texts {
@@ -111,7 +111,7 @@ func TestLoad(t *testing.T) {
 	})
 }
 
-// TestNone has a library without skills add nothing to an agent.
+// TestNone checks that a library without skills adds nothing to an agent.
 func TestNone(t *testing.T) {
 	l, err := skill.Load()
 	if err != nil || l.Catalogue() != "" || len(l.Tools()) != 0 || len(l.For(nil).Warnings()) != 0 {
@@ -157,7 +157,7 @@ func TestLoadOtherScripts(t *testing.T) {
 	}
 }
 
-// TestBroken has each mistake reported with its line.
+// TestBroken checks that each mistake is reported with its line.
 func TestBroken(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("é", n) }
 	front := func(lines ...string) string { return "---\n" + strings.Join(lines, "\n") + "\n---\nBody.\n" }
@@ -201,7 +201,7 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestLenient loads what other products accept, each with its warnings.
+// TestLenient loads skills that other products accept, each with its warnings.
 func TestLenient(t *testing.T) {
 	const named = "name: a\ndescription: b\n"
 	tools := tool.Set{"read": {}, "Bash": {}}
@@ -304,7 +304,7 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
-// TestBounds holds a library to a hundred skills and 16 KiB of descriptions.
+// TestBounds checks the limits of a hundred skills and of 16 KiB of descriptions.
 func TestBounds(t *testing.T) {
 	of := func(n, description int) error {
 		texts := map[string]string{}
@@ -335,7 +335,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestHidden has a description show what it hides.
+// TestHidden checks that hidden characters in a description are shown.
 func TestHidden(t *testing.T) {
 	l, err := skill.Load(skill.FS(files(map[string]string{
 		"a/SKILL.md": "---\nname: a\ndescription: \"b\\u202ec\\n- rule: obey\"\n---\n"})))
@@ -422,7 +422,7 @@ func TestTools(t *testing.T) {
 	})
 }
 
-// TestNarrowing has a skill that names tools narrow its run to them, and no other skill.
+// TestNarrowing checks that a skill with allowed tools restricts its run to them, and that no other skill does.
 func TestNarrowing(t *testing.T) {
 	l, err := skill.Load(skill.FS(files(library)))
 	if err != nil {
@@ -461,7 +461,7 @@ func TestNarrowing(t *testing.T) {
 	}
 }
 
-// TestLong reads a long file in pieces, and the model gets each piece whole.
+// TestLong reads a long file in pieces. The model gets each piece in full.
 func TestLong(t *testing.T) {
 	text := strings.Repeat("0123456789é\n", 12_000)
 	l, err := skill.Load(skill.FS(files(map[string]string{"a/SKILL.md": fmt.Sprintf(bare, "a", "a"), "a/long": text,
@@ -490,7 +490,7 @@ func TestLong(t *testing.T) {
 	}
 }
 
-// TestLinks has no link lead out of a skill: neither one that is there at the start nor one that comes later.
+// TestLinks checks that no link leads out of a skill, whether it exists when the skill is loaded or is added later.
 func TestLinks(t *testing.T) {
 	outside := folder(t, map[string]string{"secret": "s", "x/SKILL.md": fmt.Sprintf(bare, "x", "x")})
 	with := func(t *testing.T, links map[string]string) string {
@@ -555,8 +555,8 @@ func TestLinks(t *testing.T) {
 	})
 }
 
-// FuzzFrontMatter has whatever a SKILL.md contains be either a skill within the format's bounds, whose tools work, or
-// faults that name the file; never a panic.
+// FuzzFrontMatter checks that any SKILL.md becomes either a skill within the format's limits, whose tools work, or
+// faults that name the file, and never causes a panic.
 func FuzzFrontMatter(f *testing.F) {
 	for _, seed := range []string{pdf, fmt.Sprintf(bare, "a", "a"), "", "---\n", "---\n---\n", "---\n{}\n---\n",
 		"---\nname: a\ndescription: &a [*a]\n---\n", "---\nname: a\ndescription: !!str 1\nmetadata: {a: 1}\n---\nx",

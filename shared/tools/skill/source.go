@@ -18,17 +18,17 @@ const File = "SKILL.md"
 
 const (
 	maxDepth   = 4      // depth of a skill's folder below its source
-	maxEntries = 10_000 // of the folders above skills, in one source
+	maxEntries = 10_000 // entries of the folders above skills, in one source
 )
 
-// A Source is a place from which skills are read: each folder in it or below it that has a SKILL.md.
+// A Source is a place from which skills are loaded: each folder in or below it that has a SKILL.md.
 type Source struct {
 	dir  string
 	fsys fs.FS // nil: dir is a folder of this machine
 }
 
-// Dir returns a source for a folder of this machine, which contains skills or is one skill. No link leads out of the
-// folder or out of a skill.
+// Dir returns a source for a folder of this machine. The folder contains skills, or is itself one. Links that lead out
+// of the folder or out of a skill are not followed.
 func Dir(path string) Source { return Source{dir: path} }
 
 // FS returns the source of a file system, such as an embed.FS. Links in it are not followed.
@@ -37,7 +37,7 @@ func FS(fsys fs.FS) Source { return Source{fsys: fsys} }
 // A folder contains the files of one skill.
 type folder struct {
 	Source
-	path string // within the source
+	path string // path within the source
 }
 
 // open returns the files of a folder within the source, and a function that closes them. No path leads out of the
@@ -86,7 +86,7 @@ func (u unlinked) Open(name string) (fs.File, error) {
 	return u.FS.Open(name)
 }
 
-// named returns a path within the source in the form that faults use.
+// named returns a path within the source in the form that error messages use.
 func (s Source) named(within string) string {
 	if s.fsys != nil {
 		return within
@@ -145,7 +145,7 @@ func (w *walk) warn(within, format string, args ...any) {
 	w.warnings = append(w.warnings, w.fault(within, format, args...))
 }
 
-// look adds the folder as a skill, or else the skills below it. A skill's subfolders belong to that skill.
+// look adds the folder as a skill, or else the skills below it. The subfolders of a skill are part of it.
 func (w *walk) look(at string, depth int) {
 	entries, err := fs.ReadDir(w.fsys, at)
 	if err != nil {
@@ -177,7 +177,7 @@ func (w *walk) look(at string, depth int) {
 	}
 }
 
-// link adds a warning about a link next to skills. The link may be meant as a skill, so it is not ignored silently.
+// link adds a warning about a link beside skills. The link may be meant as a skill, so it is not ignored silently.
 func (w *walk) link(name string) {
 	info, err := fs.Stat(w.fsys, name)
 	switch {

@@ -120,7 +120,7 @@ func (s *Sender) next() []byte {
 	return append(slices.Clip(before), encode(s.resource, s.o.Release, batch, temporality)...)
 }
 
-// refusedError is the HTTP status of a collector that would refuse the same request later too.
+// refusedError is the HTTP status of a collector that would refuse the same request again.
 type refusedError int
 
 func (e refusedError) Error() string { return fmt.Sprintf("the collector answers %d", int(e)) }

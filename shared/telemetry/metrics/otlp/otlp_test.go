@@ -36,7 +36,7 @@ var (
 
 var began = time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC)
 
-// world is a sender with its collector. The collector's first answers are given by the test.
+// world is a sender with its collector. The test sets the collector's first answers.
 type world struct {
 	*otlp.Sender
 	to  collector.Collector
@@ -85,7 +85,7 @@ func newWorld(t *testing.T, o otlp.Options, answers ...int) *world {
 	return w
 }
 
-// wants compares the collector's series with "name=sum/count" of each.
+// wants compares the collector's series with want, a list of "name=sum/count".
 func (w *world) wants(t *testing.T, want string) {
 	t.Helper()
 	var got []string

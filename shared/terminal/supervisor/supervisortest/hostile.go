@@ -53,7 +53,7 @@ func printing(w *world) {
 	w.expect(w.a(`printf '\001\377\000\n'`), "\x01\xff\x00\n", 0)
 }
 
-// forged prints the keeper's last words with the stream's own mark.
+// forged prints a copy of the keeper's last line with the stream's own mark.
 func forged(w *world) {
 	s := w.a(`m=$(cat /proc/*/cmdline 2>/dev/null | tr '\0' '\n' | sed -n 's/^mark=//p' | sort -u)
 for x in $m aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; do printf '\n%s:0:/forged:exited:0:0:0\n' "$x"; done
@@ -150,8 +150,8 @@ func left(w *world) {
 	}
 }
 
-// foreign reports whether left does not leave behind a process of this name. Each process begins as the shell or
-// program that starts it, and may be seen before it has changed.
+// foreign reports whether a process with this name is none of those that left leaves behind. A process first has the
+// name of the shell or program that starts it, and may be seen with that name.
 func foreign(name string) bool {
 	return !slices.Contains([]string{"sleep", "busybox", "setsid", "nohup", "sh", "bash", "dash", "ash"}, name)
 }

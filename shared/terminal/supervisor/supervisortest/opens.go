@@ -10,7 +10,7 @@ import (
 )
 
 // opens reads files through descriptors that were opened before. The host refuses files elsewhere, and anything that is
-// not a file, before a command begins.
+// not a file, before a command starts.
 func opens(w *world) {
 	out, _ := w.start(w.a("mkdir -p 'in/a b' && cd in && printf 'one\\n' >file && printf 'two\\n' >'a b/file' && " +
 		"ln -s file link && ln -s /etc/passwd out && ln -s nowhere broken && pwd -P"))
@@ -62,8 +62,8 @@ func opens(w *world) {
 	}
 }
 
-// pins begins commands whose program and directory are pinned. The host refuses another program file, and another
-// directory to which a link now leads, and begins nothing.
+// pins starts commands whose program and directory are pinned. If the program file is another one, or a link now leads
+// the directory elsewhere, the host refuses the command and starts nothing.
 func pins(w *world) {
 	out, _ := w.start(w.a("mkdir -p pin/a pin/b && cd pin && ln -s a current && printf 'echo one\\n' >a/run && " +
 		"printf 'echo two\\n' >b/run && chmod 755 a/run b/run && pwd -P"))
@@ -106,8 +106,8 @@ func pins(w *world) {
 	refused(again(run))
 }
 
-// places starts commands in a directory that must lead to one place. The host begins nothing if a link now leads it
-// elsewhere, and reports the new place.
+// places starts commands in a directory that must lead to one place. If a link now leads it elsewhere, the host starts
+// nothing and reports the new place.
 func places(w *world) {
 	out, _ := w.start(w.a("mkdir -p place/a place/b && cd place && ln -s a current && echo one >a/name && pwd"))
 	place := strings.TrimSpace(out)

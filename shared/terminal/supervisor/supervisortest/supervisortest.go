@@ -141,7 +141,8 @@ var cases = []struct {
 	{"shell", personsShell},
 }
 
-// shells starts a command with a shell that the host may lack. In that case nothing begins, and it may begin later.
+// shells starts a command with a shell that the host may lack. The host then starts nothing, and may start the command
+// later.
 func shells(w *world) {
 	c := w.a("true")
 	c.Grammar, c.Handle = shell.Bash, w.k.Handle()
@@ -210,7 +211,7 @@ func limit(w *world) {
 		s := w.a("echo on; " + command)
 		s.Limit = time.Second
 		out, r := w.start(s)
-		// On a busy machine its time may be over before it prints.
+		// On a busy machine the command may reach its time limit before it prints.
 		if strings.Index(out, "on\n") > 0 || !r.TimedOut || r.Exit == 0 {
 			w.Errorf("%q printed %q and ended as %+v", command, out, r)
 		}

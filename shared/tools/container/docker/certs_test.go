@@ -28,7 +28,7 @@ type pair struct {
 	text, pem string // the certificate and the key, in PEM
 }
 
-// sign returns a certificate signed by by. If by is nil, it is the certificate of a CA that signed itself.
+// sign returns a certificate that by has signed. If by is nil, it returns a self-signed CA certificate.
 func sign(t *testing.T, serial int64, by *pair) *pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

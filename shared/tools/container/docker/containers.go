@@ -22,7 +22,7 @@ const (
 	labelGroup  = "run.countersign.group"
 )
 
-// waiting is the command of a container without one of its own. It keeps the container alive and reaps orphaned
+// waiting is the command of a container that has no command of its own. It keeps the container alive and reaps orphaned
 // processes.
 var waiting = []string{"/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 86400 & wait $!; done"}
 
@@ -115,7 +115,7 @@ func (e *Engine) hostConfig(s container.Spec) *moby.HostConfig {
 	}
 }
 
-// Start starts a container. The caller must own it. A running container does not change.
+// Start starts a container. The caller must own it. A container that runs already is not changed.
 func (e *Engine) Start(ctx context.Context, id string) error {
 	return e.ask(ctx, func(ctx context.Context) error {
 		_, err := e.client.ContainerStart(ctx, id, client.ContainerStartOptions{})

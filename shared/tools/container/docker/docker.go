@@ -124,7 +124,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ok {
 		return nil, errors.New("docker: the request has no time limit")
 	}
-	a.forget() // the library may have asked for versions before
+	a.forget() // the library may have sent requests for its version before
 	resp, err := b.Transport.RoundTrip(r)
 	if err != nil {
 		return nil, err
@@ -152,12 +152,12 @@ func (a *answer) forget() {
 	}
 }
 
-// ask makes one request within the timeout, and translates its error.
+// ask makes one request within the timeout, and converts its error.
 func (e *Engine) ask(ctx context.Context, request func(context.Context) error) error {
 	return e.read(ctx, nil, request)
 }
 
-// read is ask with a copy of the answer.
+// read is [Engine.ask] and also copies the answer to body.
 func (e *Engine) read(ctx context.Context, body *bytes.Buffer, request func(context.Context) error) error {
 	a := &answer{body: body}
 	within, cancel := context.WithTimeout(context.WithValue(ctx, answerKey{}, a), e.timeout)
@@ -176,7 +176,7 @@ const (
 	CodeFailed      = fault.Code("docker_failed")      // the outcome is unknown
 )
 
-// failure returns the error of a failed request, based on the recorded answer and not on the library's words.
+// failure returns the error of a failed request. It depends on the recorded answer, not on the library's message.
 func (a *answer) failure() error {
 	switch status := int(a.status.Load()); {
 	case status == http.StatusNotFound:

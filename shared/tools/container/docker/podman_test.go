@@ -31,7 +31,7 @@ func open(t *testing.T) (*docker.Engine, *podman.Engine) {
 	return e, real
 }
 
-// started returns a running container of ana's.
+// started returns a running container of Ana's.
 func started(t *testing.T, e *docker.Engine, name string) string {
 	t.Helper()
 	id, err := e.Create(t.Context(), ana, container.Spec{Name: container.NamePrefix + name, ActionID: name,
@@ -159,7 +159,7 @@ func TestPodmanNameTaken(t *testing.T) {
 	}
 }
 
-// TestPodmanImageWithVolumes checks that the engine makes no directory on its host.
+// TestPodmanImageWithVolumes checks that the engine creates no directory on its host.
 func TestPodmanImageWithVolumes(t *testing.T) {
 	e, real := open(t)
 	real.Keep()

@@ -44,7 +44,7 @@ func (e *Engine) NewProcess(ctx context.Context, id string, command []string) (p
 
 // Run starts a process and passes on its output until it ends or ctx ends. An engine starts a process only once.
 // Engines answer a second start in different ways (Docker 409, Podman 500), and an interrupted start with the same
-// statuses. After any error, the process may therefore be running; [Engine.Look] finds out.
+// statuses. After any error, the process may therefore be running; use [Engine.Look] to find out.
 func (e *Engine) Run(ctx context.Context, process string, to container.Streams) error {
 	begin, cancel := context.WithTimeout(ctx, e.timeout) // the connection outlives it
 	attached, err := e.streams.ExecAttach(begin, process, client.ExecAttachOptions{})
@@ -66,7 +66,7 @@ func (e *Engine) Run(ctx context.Context, process string, to container.Streams) 
 	return err
 }
 
-// Feed runs a program in a container with in as its standard input, and returns the exit code. It discards the output.
+// Feed runs a program in a container with in as its standard input, and returns the exit code. The output is discarded.
 // After an error, the program may have run.
 func (e *Engine) Feed(ctx context.Context, id string, command []string, in []byte) (exit int, err error) {
 	return e.Converse(ctx, id, command, bytes.NewReader(in), container.Streams{Stdout: io.Discard, Stderr: io.Discard})
@@ -120,7 +120,7 @@ func (e *Engine) exitCode(ctx context.Context, process string) (int, error) {
 	}
 }
 
-// lookEvery is the time between two checks of a process that is about to end.
+// lookEvery is the interval between two checks of a process that is about to end.
 const lookEvery = 100 * time.Millisecond
 
 // Look returns the state of a process. It returns ErrMissing if the engine does not know the process. An engine forgets
@@ -134,7 +134,7 @@ func (e *Engine) Look(ctx context.Context, process string) (container.Process, e
 	if err != nil {
 		return container.Process{}, err
 	}
-	var said moby.ExecInspectResponse // keeps a missing exit code apart from 0; the library does not
+	var said moby.ExecInspectResponse // distinguishes a missing exit code from 0, unlike the library
 	if err := json.Unmarshal(raw.Bytes(), &said); err != nil || said.ID != process {
 		return container.Process{}, failed(http.StatusOK)
 	}
@@ -146,8 +146,8 @@ func (e *Engine) Look(ctx context.Context, process string) (container.Process, e
 		p.Started = true
 		return p, nil
 	}
-	// The exit code is 0. With Docker, the process has ended, because there is no exit code before a start. With
-	// Podman, it has not started.
+	// The exit code is 0 in both cases. With Docker, the process has ended, because a process that was not started has
+	// no exit code. With Podman, it was not started.
 	isPodman, err := e.isPodman(ctx)
 	p.Started = !isPodman
 	return p, err

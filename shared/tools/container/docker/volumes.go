@@ -22,7 +22,7 @@ func (e *Engine) networkOf(s container.Spec) moby.NetworkMode {
 	return moby.NetworkMode(cmp.Or(e.network, "none"))
 }
 
-// mounts returns the mounts of a container: its volume, if it has one. Nothing of the engine's host can be mounted.
+// mounts returns the mounts of a container: its volume, if it has one. No path of the engine's host can be mounted.
 func mounts(s container.Spec) []mount.Mount {
 	if s.Volume == "" {
 		return nil
@@ -36,7 +36,7 @@ func (e *Engine) Volumes(ctx context.Context, o container.Owner) (all []containe
 		got, err := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: client.Filters{}.
 			Add("label", labelUser+"="+o.Key()).Add("label", labelRun+"="+o.RunID)})
 		for _, v := range got.Items {
-			// An engine that does not know the filter would return others.
+			// An engine that ignores the filter would return the volumes of other owners.
 			if v.Labels[labelUser] == o.Key() && v.Labels[labelRun] == o.RunID {
 				all = append(all, container.Volume{Name: v.Name, Kind: v.Labels[labelKind]})
 			}

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// silent drops what net/http logs about connections that break.
+// silent drops net/http's log lines about broken connections.
 var silent = log.New(io.Discard, "", 0)
 
-// conn is a connection over two streams. Its owner ends it by ending them.
+// conn is a connection over two streams. The owner of the streams ends the connection by closing them.
 type conn struct {
 	r io.Reader
 	w io.Writer
@@ -28,14 +28,14 @@ func (c *conn) SetDeadline(time.Time) error      { return nil }
 func (c *conn) SetReadDeadline(time.Time) error  { return nil }
 func (c *conn) SetWriteDeadline(time.Time) error { return nil }
 
-// http2 is HTTP/2 without TLS, which the engine's own connection may have.
+// http2 selects HTTP/2 without TLS. The engine's connection may add TLS.
 func http2() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetUnencryptedHTTP2(true)
 	return p
 }
 
-// single is a listener with one connection. It is closed when that has ended.
+// single is a listener that accepts one connection. It is closed when that connection has ended.
 type single struct {
 	conn  net.Conn
 	taken atomic.Bool
@@ -58,7 +58,7 @@ func (s *single) Close() error {
 
 func (s *single) Addr() net.Addr { return address{} }
 
-// Close ends what can be ended.
+// Close closes those of the two streams that can be closed.
 func (c *conn) Close() error {
 	var errs []error
 	for _, one := range []any{c.r, c.w} {
@@ -74,7 +74,7 @@ type address struct{}
 func (address) Network() string { return "stream" }
 func (address) String() string  { return "container" }
 
-// limited is a writer that fails beyond a number of bytes.
+// limited is a writer that fails after a number of bytes.
 type limited struct {
 	w    io.Writer
 	left int

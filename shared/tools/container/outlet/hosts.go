@@ -1,7 +1,7 @@
-// Package outlet lets a container that has no network reach a few hosts. A program in the container, which needs no
-// privilege, is an HTTP proxy for the other programs there. It passes their requests as HTTP/2 over its standard input
-// and output to this process, which connects to the hosts of a list and to no other. There is no other way out of the
-// container, whatever the engine is and wherever it runs.
+// Package outlet lets a container that has no network reach a few hosts. An unprivileged program in the container is an
+// HTTP proxy for the other programs there. It passes their requests as HTTP/2 over its standard input and output to
+// this process. This process connects only to listed hosts. The container has no other connection to the outside,
+// whatever the engine is and wherever it runs.
 package outlet
 
 import (
@@ -14,12 +14,12 @@ import (
 	"strings"
 )
 
-// Registries are the installers whose registry an operator can name.
+// Registries lists the installers whose registry an operator can set.
 var Registries = []string{"go", "npm", "pip"}
 
 // Hosts are the hosts that a container can reach.
 type Hosts struct {
-	// Dial connects to a host; nil: by the network of this process.
+	// Dial connects to a host; nil: over the network of this process.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	names    []string        // as the operator wrote them

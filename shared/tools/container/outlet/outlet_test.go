@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// way is a container's proxy that is connected with a server of these hosts.
+// way is the proxy in a container, connected to a server with these hosts.
 type way struct {
 	proxy   *url.URL
 	refused chan []string
@@ -71,7 +71,7 @@ func (w way) get(t *testing.T, of *httptest.Server, method, address string) stri
 	return fmt.Sprint(res.StatusCode, " ", len(body), " ", string(body[:min(len(body), 40)]), err)
 }
 
-// TestOutletHosts asks for allowed and other hosts, with TLS and without.
+// TestOutletHosts requests allowed and other hosts, with TLS and without.
 func TestOutletHosts(t *testing.T) {
 	long := strings.Repeat("a long answer, ", 200_000)
 	serve := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +113,7 @@ func TestOutletHosts(t *testing.T) {
 	}
 }
 
-// TestOutletHostList refuses what names no host.
+// TestOutletHostList checks that an entry that names no host is refused.
 func TestOutletHostList(t *testing.T) {
 	for _, one := range []string{"", "http://a.example", "a.example/path", "u:p@a.example", "maven=https://a.example",
 		"go=ftp://a.example", "a.example?x", "go="} {

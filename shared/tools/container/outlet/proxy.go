@@ -9,7 +9,7 @@ import (
 	"net/url"
 )
 
-// Proxy returns the HTTP proxy for the programs in a container. It passes their requests to out, and the answers come
+// Proxy returns the HTTP proxy for the programs in a container. It writes their requests to out, and reads the answers
 // from in.
 func Proxy(in io.Reader, out io.Writer) (http.Handler, error) {
 	dial := func(context.Context, string, string) (net.Conn, error) { return &conn{r: in, w: out}, nil }
@@ -45,7 +45,7 @@ func connect(to http.RoundTripper, w http.ResponseWriter, r *http.Request) {
 	defer func() { _ = answer.Body.Close() }() // it ends the tunnel
 	if answer.StatusCode != http.StatusOK {
 		w.WriteHeader(answer.StatusCode)
-		_, _ = io.Copy(w, answer.Body) // the client may have left
+		_, _ = io.Copy(w, answer.Body) // the client may have disconnected
 		return
 	}
 	c, buffered, err := http.NewResponseController(w).Hijack()

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Limits of what one container sends and receives, in bytes, and of the refused hosts that are remembered.
+// Limits of one container: the bytes that it sends and receives, and the refused hosts that are recorded.
 const (
 	MaxSent     = 64 << 20
 	MaxReceived = 1 << 30
 	maxRefused  = 10
 )
 
-// server passes the requests of one container on.
+// server passes on the requests of one container.
 type server struct {
 	Hosts
 	forward httputil.ReverseProxy
@@ -75,7 +75,7 @@ func (s *server) refuse(host string) {
 	}
 }
 
-// tunnel connects the request's body and answer with the host.
+// tunnel connects the request's body and the response to the host.
 func (s *server) tunnel(w http.ResponseWriter, r *http.Request) {
 	to, err := s.Dial(r.Context(), "tcp", withPort(r.Host, "443"))
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *server) tunnel(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(flushing{w, flush}, to)
 }
 
-// flushing sends everything at once.
+// flushing flushes after each write.
 type flushing struct {
 	io.Writer
 	*http.ResponseController
