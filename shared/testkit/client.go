@@ -91,7 +91,7 @@ type Answer struct {
 type Action struct {
 	ActionID, Tool, Status, ErrorCode, ErrorReason, ExecutionStatus, ApprovalID, Message, Field string
 
-	NotBefore time.Time // when a call that waits begins again
+	NotBefore time.Time // when a waiting call starts again
 	Moments   []tool.Moment
 }
 

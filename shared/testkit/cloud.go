@@ -26,7 +26,7 @@ const (
 	PushAccount  = "push@test-project.iam.gserviceaccount.com"
 )
 
-// Scopes are the scopes of users without others from SetScopes.
+// Scopes are a user's scopes unless SetScopes has set others.
 var Scopes = []string{"https://www.googleapis.com/auth/gmail.compose", "https://www.googleapis.com/auth/gmail.send",
 	"https://www.googleapis.com/auth/calendar.events"}
 

@@ -143,7 +143,7 @@ func SenderOf(raw string) string {
 	return from.Address
 }
 
-// unix converts a text to the line ends of arguments, because e-mail has its own.
+// unix converts the line ends of e-mail to line feeds, as arguments have them, and removes those at the end.
 func unix(text string) string { return strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n") }
 
 // Made compares an event with the arguments of calendar_event_create, and returns a difference.

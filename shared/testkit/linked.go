@@ -14,7 +14,7 @@ import (
 const (
 	clientID, clientSecret = "client.apps.example", "a-secret-of-the-client"
 	appID, appSecret       = "Iv1.0123456789abcdef", "a-secret-of-the-app"
-	githubAPI              = "/api/v3" // where a GitHub of one's own has it
+	githubAPI              = "/api/v3" // as on a GitHub Enterprise server
 )
 
 // app returns the settings for linking accounts of the cloud's GitHub.

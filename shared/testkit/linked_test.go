@@ -16,7 +16,7 @@ func open(t *testing.T, o testkit.Options) *testkit.Deployment {
 	return w
 }
 
-// links counts the consents in ana's audit.
+// links counts the consents in Ana's audit.
 func links(t *testing.T, w *testkit.Deployment) int {
 	t.Helper()
 	a, err := w.Call(t.Context(), "ana", "GET", "/api/agent/audit?runId="+audit.UserChain("ana"), "")
@@ -26,7 +26,8 @@ func links(t *testing.T, w *testkit.Deployment) int {
 	return strings.Count(string(a.Body), `"kind":"linked"`)
 }
 
-// TestLinkOfClients: each new consent would end the access tokens of the one before, in the middle of a run.
+// TestLinkOfClients checks that several clients of a user link the account only once. Each new consent would end the
+// access tokens of the one before, in the middle of a run.
 func TestLinkOfClients(t *testing.T) {
 	w := open(t, testkit.Options{})
 	var clients sync.WaitGroup
@@ -41,7 +42,7 @@ func TestLinkOfClients(t *testing.T) {
 	if n := links(t, w); n != 1 {
 		t.Errorf("ana has linked %d accounts", n)
 	}
-	another := &testkit.Deployment{Cloud: w.Cloud, Base: w.Base} // one that has not seen ana sign in
+	another := &testkit.Deployment{Cloud: w.Cloud, Base: w.Base} // Ana has not signed in here
 	if _, err := another.SignIn(t.Context(), "ana"); err != nil || links(t, w) != 1 {
 		t.Errorf("%v: an account was linked in the place of the one that was", err)
 	}

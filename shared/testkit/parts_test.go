@@ -21,14 +21,14 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// inBroken names, in the environment of a process of TestBrokenParts, the part that TestBrokenPartInChild takes there.
+// inBroken is the environment variable with the name of the part that TestBrokenPartInChild uses.
 const inBroken = "IN_BROKEN"
 
-// A broken part is one that is there and does not work.
+// A broken part is installed but does not work.
 type broken struct {
 	part realpart.Part
 	take func(t *testing.T)
-	says string                                // by the part
+	says string                                // the part's message
 	env  func(t *testing.T, dir string) string // a variable that breaks the part; dir does not exist yet
 }
 
@@ -77,8 +77,8 @@ func aContainer(t *testing.T) { podman.Start(t) }
 
 func aHost(t *testing.T) { sshd.Start(t, sshd.Options{}) }
 
-// TestBrokenParts has tests take parts that are there and do not work: each is skipped with the part's name and
-// what the part said, or fails where REQUIRE_ALL is 1.
+// TestBrokenParts runs tests with installed parts that do not work. Each test is skipped with the part's name and
+// message, or fails if REQUIRE_ALL is 1.
 func TestBrokenParts(t *testing.T) {
 	realpart.Long(t, "it starts a process for each part")
 	for name, c := range parts {
@@ -103,14 +103,14 @@ func TestBrokenParts(t *testing.T) {
 	}
 }
 
-// TestBrokenPartInChild takes one part, in a process of TestBrokenParts.
+// TestBrokenPartInChild uses one part, in a process that TestBrokenParts starts.
 func TestBrokenPartInChild(t *testing.T) {
 	if c, ok := parts[os.Getenv(inBroken)]; ok {
 		c.take(t)
 	}
 }
 
-// before has lines of a shell come before the program of a name, and returns the PATH.
+// before makes lines of a shell run before the named program, and returns the PATH.
 func before(name, lines string) func(t *testing.T, dir string) string {
 	return func(t *testing.T, dir string) string {
 		t.Helper()
@@ -125,7 +125,7 @@ func before(name, lines string) func(t *testing.T, dir string) string {
 	}
 }
 
-// script writes a script of a shell, and returns its path.
+// script writes a shell script, and returns its path.
 func script(t *testing.T, dir, name, lines string) string {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// failing is a test that keeps what it fails with.
+// failing is a test that records its failure.
 type failing struct {
 	*testing.T
 	kept atomic.Value
@@ -30,7 +30,7 @@ func (f *failing) said() string {
 	return said
 }
 
-// TestThat waits for a state that comes, and in vain for one that does not.
+// TestThat waits for a state that is reached, and for one that is never reached.
 func TestThat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks, began := 0, time.Now()

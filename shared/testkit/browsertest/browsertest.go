@@ -55,7 +55,7 @@ const there = await page.locator('p').textContent();
 await browser.close();
 process.exit(there === 'there' ? 0 : 1);`
 
-// opens checks that a page opens in Chromium.
+// opens opens a page in Chromium. If that fails, the test is skipped.
 var opens = realpart.Chromium.Tried(func(t *realpart.Trial) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -68,7 +68,7 @@ var opens = realpart.Chromium.Tried(func(t *realpart.Trial) {
 	t.Run(cmd)
 })
 
-// runs runs a script in Node.
+// runs runs a script in Node. If that fails, the test is skipped.
 var runs = realpart.Node.Tried(func(t *realpart.Trial) { t.Run(exec.Command("node", "--eval", "process.exit(0)")) })
 
 // Node returns the path of node.
@@ -95,7 +95,8 @@ func Modules(t *testing.T, names ...string) string {
 	return libs
 }
 
-// findChromium prefers the headless shell: the same engine without the windows of a browser, for a third less CPU time.
+// findChromium returns the path of Chromium. It prefers the headless shell, which has the same engine but no windows,
+// and needs a third less CPU time.
 func findChromium() string {
 	return findProgram(os.Getenv("CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser",
 		"google-chrome")

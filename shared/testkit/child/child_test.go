@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/leaktest"
 )
 
-// TestMain is also the program that the tests run: a server on the port in CHILD_PORT.
+// TestMain runs the tests, or the program that they start: a server on the port in CHILD_PORT.
 func TestMain(m *testing.M) {
 	if port := os.Getenv("CHILD_PORT"); port != "" {
 		err := http.ListenAndServe(net.JoinHostPort("127.0.0.1", port), http.HandlerFunc(
@@ -37,7 +37,7 @@ func (f *failing) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// run runs do as a test that may fail, and returns its message.
+// run runs do as a test that may fail, and returns the message of its failure.
 func run(t *testing.T, do func(child.T)) string {
 	f, done := &failing{T: t}, make(chan struct{})
 	go func() { defer close(done); do(f) }()
@@ -69,8 +69,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeErrors has programs that end: each is started three times on ports of its own, and the message has what the
-// last one printed.
+// TestServeErrors serves programs that end. Each is started three times, on different ports, and the error has the
+// output of the last attempt.
 func TestServeErrors(t *testing.T) {
 	ports := map[string]bool{}
 	message := run(t, func(t child.T) {

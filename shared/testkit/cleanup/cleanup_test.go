@@ -49,14 +49,14 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestCloseAfterAFailure has a function that failed to open something: the test fails, and there is nothing to close.
+// TestCloseAfterAFailure passes the error of a failed open. The test fails, and nothing is closed.
 func TestCloseAfterAFailure(t *testing.T) {
 	r := &recorder{T: t}
 	defer func() {
 		if got := recover(); got != "fatal: no such folder" {
 			t.Errorf("the failure is %v", got)
 		}
-		r.end() // it would panic: there is nothing to close
+		r.end() // a panic here would mean that something was closed
 	}()
 	cleanup.Close[*closer](r, nil, errors.New("no such folder"))
 }

@@ -54,7 +54,7 @@ type Emulator struct {
 	calls  map[string]int
 }
 
-// answers starts an emulator that answers a request.
+// answers starts an emulator and waits for an answer. If that fails, the test is skipped.
 var answers = realpart.Emulate.Tried(func(t *realpart.Trial) { start(t) })
 
 // Start starts an emulator for the test, from the directory that EMULATE_DIR names. npm must have installed emulate

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
-// grant is the grant behind an access token.
+// grant is the consent that an access token belongs to.
 type grant struct {
 	scopes  []string
 	refresh string // the refresh token of the same consent

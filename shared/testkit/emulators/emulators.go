@@ -25,7 +25,7 @@ var ErrAbsent = errors.New("not installed")
 
 const stopBound = 5 * time.Second // from the interrupt to the kill
 
-// part describes one emulator: the place of its jar, and its names.
+// part describes one emulator: the location of its jar, and its names.
 type part struct {
 	name      string
 	hostVar   string // the variable that names an external emulator, as for Google's own libraries

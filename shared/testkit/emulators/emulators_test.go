@@ -104,7 +104,7 @@ func needJar(t *testing.T) {
 	emulators.PubSub(t)
 }
 
-// startsItsOwn hides the emulators that a whole run of tests shares.
+// startsItsOwn makes a test start its own emulators, instead of using those that the whole test run shares.
 func startsItsOwn(t *testing.T) {
 	t.Setenv("FIRESTORE_EMULATOR_HOST", "")
 	t.Setenv("PUBSUB_EMULATOR_HOST", "")

@@ -91,7 +91,8 @@ func (e *Engine) execStart(r *http.Request) reply {
 	return a
 }
 
-// afterInput reads the whole input before the output is sent: closing a connection with unread data resets it.
+// afterInput reads the whole input before it returns the output, because closing a connection with unread data resets
+// it.
 func (a reply) afterInput(in io.Reader) (stdout, stderr string, answers bool) {
 	_, err := io.Copy(io.Discard, in)
 	return a.stdout, a.stderr, err == nil

@@ -29,7 +29,7 @@ const (
 	Remove      = "containers.remove"
 	ExecCreate  = "exec.create"
 	ExecStart   = "exec.start"
-	ExecInput   = "exec.input" // the input of a started process; a fault before its effect takes half of the input away
+	ExecInput   = "exec.input" // the input of a started process; a fault before its effect drops half of the input
 	ExecInspect = "exec.inspect"
 	Image       = "images.inspect"
 	Images      = "images.list"

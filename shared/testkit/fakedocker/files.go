@@ -36,13 +36,13 @@ func (e *Engine) addFiles(id string) error {
 	return os.MkdirAll(filepath.Join(e.root(id), work), 0o700)
 }
 
-// feeding returns the two ends of a process with input: feed runs it with its input, and finish without any if it has
-// not run, because its connection broke.
+// feeding returns two functions that run a process with input once. feed runs it with its input. finish runs it without
+// input, if its connection broke before feed was called.
 func (e *Engine) feeding(p *process) (feed func(io.Reader) (string, string, bool), finish func()) {
 	var once sync.Once
 	feed = func(in io.Reader) (stdout, stderr string, answers bool) {
 		once.Do(func() {
-			input, _ := io.ReadAll(in) // the client may have left
+			input, _ := io.ReadAll(in) // the client may have disconnected
 			f := e.next(ExecInput)
 			if slices.Contains(early, f.Kind) {
 				input = input[:len(input)/2]
@@ -94,7 +94,8 @@ type file struct {
 	content string
 }
 
-// written returns the files of a container. A file that was written again is another one, even with the same content.
+// written returns the files of a container. A file that was written again counts as a new one, even with the same
+// content.
 func written(root string) map[string]file {
 	all := map[string]file{}
 	at := filepath.Join(root, work)

@@ -96,8 +96,8 @@ func (c *Container) fills() string {
 	return ""
 }
 
-// filling returns what a shell does in a container that fills a volume: with arguments it is an installer, and without
-// any it only checks whether the volume is filled (exit code 12).
+// filling returns a function that simulates the shell of a container that fills a volume. With arguments the shell is
+// an installer; without arguments it only checks whether the volume is filled (exit code 12).
 func (e *Engine) filling(p *process, volume string) func(io.Reader) (string, string, bool) {
 	return func(io.Reader) (stdout, stderr string, answers bool) {
 		f := fakegoogle.Fault{}

@@ -19,19 +19,20 @@ const (
 	Gemini2                   // neither
 )
 
-// Check decodes contents as strictly as the service does, or stricter, and returns the message that a 400 would carry.
+// Check decodes contents as strictly as the service does, or more strictly. It returns the message that a 400 would
+// carry.
 //
-// The rules: contents not empty; roles user and model only, user first and last; no content without parts, no part
-// without data; a turn of N calls follows words of the user or responses, and is answered by the very next content with
-// exactly N responses, of the same names and ids and in the same order; no response without its call; the first call of
-// each step since the user's last words carries its signature (ai.google.dev/gemini-api/docs/thought-signatures). Roles
-// alternate, except for words of the user after the responses; names follow the published grammar. What recorded
-// conversations show the service to accept is accepted: calls of functions that are not declared (any longer), and an
-// empty text of the model's own.
+// The rules: contents must not be empty. The roles are user and model, and the first and the last content are the
+// user's. No content is without parts, and no part without data. A turn of N calls follows text of the user or
+// responses. The next content answers it with exactly N responses, with the same names and IDs in the same order. Each
+// response has a call. The first call of each step since the user's last text has its signature
+// (ai.google.dev/gemini-api/docs/thought-signatures). Roles alternate, except for text of the user after responses.
+// Names follow the published grammar. Recorded conversations show that the service accepts calls of functions that are
+// not declared, and an empty text of the model, so Check accepts them too.
 func Check(raw []json.RawMessage, gen Generation) ([]Content, error) { return CheckBy("", raw, gen) }
 
-// CheckBy is [Check] for one model of one service. It refuses signatures of any other model or service, in closed
-// turns too.
+// CheckBy is [Check] for one model of one service. It refuses signatures of any other model or service, also in
+// completed turns.
 func CheckBy(signer string, raw []json.RawMessage, gen Generation) ([]Content, error) {
 	if len(raw) == 0 {
 		return nil, invalid("* GenerateContentRequest.contents: contents is not specified")
@@ -112,7 +113,7 @@ func checkSigner(signer string, contents []Content) error {
 	return nil
 }
 
-// checkSignatures checks the signatures of the current turn: everything after the user's last words.
+// checkSignatures checks the signatures of the current turn: everything after the user's last text.
 func checkSignatures(signer string, contents []Content) error {
 	start := 0
 	for i, c := range contents {

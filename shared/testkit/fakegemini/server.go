@@ -79,7 +79,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	data, err := io.ReadAll(io.LimitReader(r.Body, MaxBody+1))
 	if err != nil {
-		return // the client has gone
+		return // the client has disconnected
 	}
 	signer := Request{Model: m[3], Vertex: vertex}.signer()
 	req, err := parse(data, signer, s.Generation)

@@ -27,7 +27,7 @@ func post(t *testing.T, s *fakegemini.Server, path, body string) (int, string) {
 
 const unary = "/v1beta/models/gemini-x:generateContent"
 
-// signed returns the model turn that the fake itself made for the calls, as the model that unary asks.
+// signed returns the model turn that the fake makes for the calls, signed by the model that unary calls.
 func signed(t *testing.T, calls ...fakegemini.Call) string {
 	t.Helper()
 	return signedBy(t, "gemini/gemini-x", calls...)
@@ -147,7 +147,8 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// TestGoogleClient calls the fake with Google's own client: over both backends, whole and streamed, over two turns.
+// TestGoogleClient calls the fake with Google's own client: with both backends, with and without streaming, over two
+// turns.
 func TestGoogleClient(t *testing.T) {
 	s := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
 		if rs := r.Responses(); len(rs) > 0 {

@@ -1,8 +1,8 @@
 // Package fakegithub implements the part of GitHub's REST API that package tools/github uses, in memory. It is as
-// strict as GitHub. It refuses unknown tokens, hides private repositories from other users, and refuses a second open
-// pull request with the same head and base, and the move of a branch to a commit that does not descend from it.
-// Package octokit checks its answers against GitHub's own description. It is built from GitHub's reference;
-// undocumented behaviour is not imitated.
+// strict as GitHub. It refuses unknown tokens, and hides private repositories from other users. It refuses a second
+// open pull request with the same head and base, and the move of a branch to a commit that does not descend from its
+// head. Package octokit checks its answers against GitHub's own description. It is built from GitHub's reference, and
+// does not imitate undocumented behaviour.
 package fakegithub
 
 import (

@@ -52,7 +52,7 @@ func (w *world) as(t *testing.T, login string) *githubapi.Client {
 	return c
 }
 
-// refused checks for GitHub's refusal with a status, and returns its words.
+// refused checks that GitHub refused with a status, and returns the message.
 func refused(t *testing.T, err error, status int) string {
 	t.Helper()
 	var e *githubapi.ErrorResponse
@@ -72,7 +72,7 @@ func must[T any](t *testing.T) func(v T, _ *githubapi.Response, err error) T {
 	}
 }
 
-// TestOperationsAsDescribed makes an exchange of each operation, and holds each to GitHub's description.
+// TestOperationsAsDescribed calls each operation, and checks each exchange against GitHub's description.
 func TestOperationsAsDescribed(t *testing.T) {
 	described := octokit.Require(t)
 	var mu sync.Mutex
@@ -93,7 +93,7 @@ func TestOperationsAsDescribed(t *testing.T) {
 	}
 }
 
-// work is a day of a developer: each operation, with requests that are refused.
+// work calls each operation as a developer would, also with requests that are refused.
 func work(t *testing.T, w *world) {
 	t.Helper()
 	ctx, c := t.Context(), w.as(t, "ada")
@@ -352,7 +352,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestLateWrites reads after an issue was made; folders are listed one by one.
+// TestLateWrites lists issues right after one was created, which the first lists lack. It also lists folders one by
+// one.
 func TestLateWrites(t *testing.T) {
 	w := open(t, fakegithub.Options{Fault: func(op string) (f fakegoogle.Fault) {
 		if op == "issues/create" {
@@ -377,7 +378,7 @@ func TestLateWrites(t *testing.T) {
 	}
 }
 
-// TestLateSearch creates an issue. Lists have it at once, the search only after a while, so a search proves nothing
+// TestLateSearch creates an issue. Lists have it at once, but the search only after a while, so a search proves nothing
 // about a recent creation.
 func TestLateSearch(t *testing.T) {
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)

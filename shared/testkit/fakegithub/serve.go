@@ -87,7 +87,7 @@ func (s *Server) interfere(w http.ResponseWriter, r *http.Request, op string, do
 	})
 }
 
-// lag makes the next reads return the present state, whatever is written meanwhile.
+// lag makes the next reads return the current state, even if it changes in the meantime.
 func (s *Server) lag(reads int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

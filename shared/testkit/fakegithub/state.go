@@ -104,7 +104,7 @@ func (s *Server) id() int64 {
 	return s.last
 }
 
-// now is the time in whole seconds, as at GitHub.
+// now returns the time in whole seconds, as GitHub does.
 func (s *Server) now() time.Time { return s.opts.Now().UTC().Truncate(time.Second) }
 
 func (s *Server) newRepository(owner, name, description string, private bool) *repository {

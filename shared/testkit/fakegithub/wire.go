@@ -37,7 +37,7 @@ func (s *Server) user(login string) object {
 	return u
 }
 
-// self is the user of a token.
+// self returns the user of a token.
 func (s *Server) self(login string) object {
 	u := s.user(login)
 	for _, none := range []string{"name", "company", "location", "email", "hireable", "bio"} {
@@ -93,7 +93,7 @@ func visibility(r *repository) string {
 	return "public"
 }
 
-// about has the fields that issues and pull requests share.
+// about returns the fields that issues and pull requests share.
 func (s *Server) about(r *repository, i *issue) object {
 	labels := []any{}
 	for n, name := range i.labels {
@@ -161,7 +161,7 @@ func (s *Server) pull(r *repository, i *issue) object {
 	return o
 }
 
-// end is the head or the base of a pull request.
+// end returns the head or the base of a pull request.
 func (s *Server) end(r *repository, branch string) object {
 	return object{"label": r.owner + ":" + branch, "ref": branch, "sha": r.branches[branch],
 		"user": s.user(r.owner), "repo": s.repository(r)}
@@ -197,7 +197,7 @@ func (s *Server) commit(r *repository, c *commit) object {
 		"parents": s.parents(r, c), "verification": unsigned}
 }
 
-// listedCommit is a commit in the list of a branch's commits.
+// listedCommit returns a commit as an element of a list of commits.
 func (s *Server) listedCommit(r *repository, c *commit) object {
 	api := s.api(r) + "/commits/" + c.sha
 	return object{"sha": c.sha, "node_id": node("C", c.sha), "url": api, "html_url": s.web(r) + "/commit/" + c.sha,
@@ -207,7 +207,7 @@ func (s *Server) listedCommit(r *repository, c *commit) object {
 			"tree": object{"sha": c.tree, "url": s.api(r) + "/git/trees/" + c.tree}, "verification": unsigned}}
 }
 
-// tree shows the files of a tree. A tree that is not recursive has no folders here.
+// tree returns a tree: all its files if recursive is true, otherwise its own files and folders.
 func (s *Server) tree(r *repository, sha string, files map[string]file, recursive bool) object {
 	list, folders := []any{}, map[string]map[string]file{}
 	for _, path := range sorted(files) {
@@ -234,7 +234,7 @@ func (s *Server) tree(r *repository, sha string, files map[string]file, recursiv
 	return object{"sha": sha, "url": s.api(r) + "/git/trees/" + sha, "tree": list, "truncated": false}
 }
 
-// entry has the fields that a file and a folder's entry share.
+// entry returns the fields that files and folder entries share.
 func (s *Server) entry(r *repository, path, sha string) object {
 	api, web := s.api(r)+"/contents/"+path, s.web(r)+"/blob/"+r.defaultBranch+"/"+path
 	git := s.api(r) + "/git/blobs/" + sha

@@ -204,8 +204,8 @@ func (e *event) has(properties []string) bool {
 }
 
 // Event is an event in the answer of GET /dev/calendar. It has the fields of the Calendar API's resource, the owner's
-// address as "user", and as "sendUpdates" who would have been notified by e-mail. A changed event also has "told": who
-// would have been notified of the last change, or of the deletion.
+// address as "user", and the "sendUpdates" of its creation, which says who would have been notified by e-mail. A
+// changed event also has "told": the sendUpdates of the last change, or of the deletion.
 type Event map[string]any
 
 // Events returns the events of all users, oldest first, including deleted ones. The copies of guests are left out.

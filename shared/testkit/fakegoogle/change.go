@@ -50,7 +50,8 @@ func notMatched() *apiError {
 	return &apiError{status: 412, reason: "conditionNotMet", message: "Precondition Failed"}
 }
 
-// private are the fields that a guest may change: those of the guest's own copy, and the answer among the attendees.
+// private lists the fields that a guest may change: those of the guest's own copy, and the answer in the list of
+// attendees.
 var private = []string{"attendees", "attendeesOmitted", "colorId", "extendedProperties", "reminders", "transparency",
 	"visibility"}
 

@@ -26,7 +26,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
-// discovery has the fields used of Google's discovery documents, which are part of its Go module.
+// discovery has the fields of Google's discovery documents that the tests use. The documents are part of Google's Go
+// module.
 type discovery struct {
 	ServicePath string                `json:"servicePath"`
 	Parameters  map[string]any        `json:"parameters"`
@@ -99,7 +100,7 @@ func (d *discovery) methods() map[*apiMethod]*regexp.Regexp {
 	return out
 }
 
-// check returns what in a request is not in the document.
+// check returns the parts of a request that the document does not describe.
 func (d *discovery) check(r *http.Request, body []byte) (id string, problems []string) {
 	for m, path := range d.methods() {
 		if m.HTTPMethod != r.Method || !path.MatchString(r.URL.Path) ||

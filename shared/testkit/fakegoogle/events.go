@@ -67,8 +67,8 @@ func (s *Server) listEvents(r request) (any, *apiError) {
 	return answer, nil
 }
 
-// unchanged returns the occurrences without the repetitions that were changed by themselves: those are events of their
-// own.
+// unchanged returns the occurrences except the repetitions that were changed individually, because these are separate
+// events.
 func (s *Server) unchanged(ev *event, all []occurrence) []occurrence {
 	return slices.DeleteFunc(all, func(o occurrence) bool {
 		id, _ := o.resource["id"].(string)
@@ -104,7 +104,7 @@ func readListing(r request) (q listing, e *apiError) {
 	return q, e
 }
 
-// says reports whether the event has all the words.
+// says reports whether the event contains all the words.
 func (e *event) says(words []string) bool {
 	text := ""
 	for _, field := range []string{"summary", "description", "location", "attendees", "organizer"} {

@@ -40,7 +40,7 @@ func TestEventsListByTime(t *testing.T) {
 		return svc.Events.List("primary").SingleEvents(true).OrderBy("startTime").TimeMin(from).TimeMax(to)
 	}
 	for _, tt := range []struct{ from, to, zone, want string }{
-		// On 28 March the clocks of Berlin are put forward: at noon there it is 10:00 UTC by then.
+		// Daylight saving time begins in Berlin on 28 March. From then on, noon there is 10:00 UTC.
 		{"2027-03-27T00:00:00Z", "2027-04-11T00:00:00Z", "Europe/Berlin", `early 2027-03-27T09:00:00+01:00
 weekly 2027-03-27T12:00:00+01:00 20270327T110000Z
 late 2027-03-27T15:00:00+01:00
@@ -122,7 +122,7 @@ func TestEventsListRefused(t *testing.T) {
 	refused(t, "another scope", err, 403, "insufficientPermissions")
 }
 
-// TestInvitation has a user invite another one who has a calendar here. The copy gets the organizer's changes, the
+// TestInvitation makes a user invite another one who has a calendar here. The copy gets the organizer's changes, the
 // organizer gets the guest's answer, and each keeps fields of their own, also after a restart.
 func TestInvitation(t *testing.T) {
 	o := fakegoogle.Options{User: users, Dir: t.TempDir(),

@@ -59,7 +59,7 @@ type Server struct {
 	mu      sync.Mutex
 	state   state
 	journal *journal
-	shares  map[[2]string]bool  // whose busy times are shared with whom
+	shares  map[[2]string]bool  // owner and reader of shared busy times
 	sendAs  map[string][]SendAs // other addresses of the accounts
 }
 

@@ -353,8 +353,8 @@ func TestStartWithUnreadableFile(t *testing.T) {
 	}
 }
 
-// TestKilled sends mail to a server in another process, kills it with SIGKILL in the middle, and checks that each
-// answered e-mail is there, once.
+// TestKilled sends e-mails to a server in another process, kills it with SIGKILL in the middle, and checks that each
+// answered e-mail is stored once.
 func TestKilled(t *testing.T) {
 	if dir := os.Getenv("LOCALGOOGLE_TEST_DIR"); dir != "" {
 		serveUntilKilled(t, dir)

@@ -26,7 +26,7 @@ type message struct {
 	ID     string    `json:"id"`
 	User   string    `json:"user"`
 	Thread string    `json:"thread"`
-	Label  string    `json:"label"`  // DRAFT, SENT or INBOX: what the message began as
+	Label  string    `json:"label"`  // DRAFT, SENT or INBOX: the initial label
 	Labels []string  `json:"labels"` // nil until they are changed: Label, and UNREAD for a received one
 	Raw    []byte    `json:"raw"`
 	At     time.Time `json:"at"`

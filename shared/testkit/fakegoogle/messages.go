@@ -18,8 +18,8 @@ func (s *Server) getMessage(r request) (any, *apiError) {
 	return nil, notFound()
 }
 
-// getAttachment answers with the content of a part that the message's own answer leaves out. The ID of an attachment
-// is valid for its message alone.
+// getAttachment answers with the content of a part that the message's own answer leaves out. The ID of an attachment is
+// valid only for its message.
 func (s *Server) getAttachment(r request) (any, *apiError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

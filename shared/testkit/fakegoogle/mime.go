@@ -130,8 +130,8 @@ func (m *message) answer(format string, only []string) (any, *apiError) {
 }
 
 // payload returns a part of the formats metadata and full, with the parts inside it. The data of a text are its bytes
-// in its own character set. The content of a file is left out: a client asks for it by its attachmentId. files, if not
-// nil, receives it.
+// in its own character set. The content of a file is left out, because clients request it by its attachmentId. files,
+// if not nil, receives it.
 func payload(th textproto.Header, body io.Reader, id string, bodies bool, files map[string][]byte) map[string]any {
 	h := gomessage.Header{Header: th}
 	kind, params, _ := h.ContentType()
@@ -139,7 +139,7 @@ func payload(th textproto.Header, body io.Reader, id string, bodies bool, files 
 	for f := h.Fields(); f.Next(); {
 		headers = append(headers, map[string]string{"name": f.Key(), "value": f.Value()})
 	}
-	name, _ := (&gomail.AttachmentHeader{Header: h}).Filename() // what cannot be decoded stays as it is
+	name, _ := (&gomail.AttachmentHeader{Header: h}).Filename() // a name that cannot be decoded stays as it is
 	p := map[string]any{"partId": id, "mimeType": kind, "headers": headers, "filename": name}
 	if !bodies {
 		return p

@@ -36,7 +36,8 @@ func TestTokensOfAccounts(t *testing.T) {
 	}
 }
 
-// TestCodeRedeemedByClient exchanges codes as the client does that asked for them, and with one thing otherwise.
+// TestCodeRedeemedByClient exchanges codes as the client does that requested them, and with one parameter changed at a
+// time.
 func TestCodeRedeemedByClient(t *testing.T) {
 	key, err := issuer.NewKey()
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	modifyScope = "https://www.googleapis.com/auth/gmail.modify"
 )
 
-// TestMailSearch has two users write to each other, and to others, and search their e-mail.
+// TestMailSearch makes two users write to each other and to others, and search their e-mail.
 func TestMailSearch(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	dir := t.TempDir()

@@ -1,4 +1,4 @@
-// Package fakekms is the part of Cloud KMS that signs with Ed25519, by its own protocol.
+// Package fakekms simulates the part of Cloud KMS that signs with Ed25519, with Cloud KMS's own protocol.
 package fakekms
 
 import (
@@ -26,7 +26,7 @@ const Version = "projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersion
 type Service struct {
 	kmspb.UnimplementedKeyManagementServiceServer
 
-	// Alter changes the answers. The one that is not sent is empty.
+	// Alter changes an answer before it is sent. Its other argument is empty.
 	Alter func(*kmspb.PublicKey, *kmspb.AsymmetricSignResponse)
 
 	key  ed25519.PrivateKey

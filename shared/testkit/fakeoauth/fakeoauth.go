@@ -42,7 +42,7 @@ type Server struct {
 	mu sync.Mutex // for ClientID and ClientSecret
 }
 
-// consent is the consent behind a code.
+// consent is the consent that a code belongs to.
 type consent struct{ account, redirect string }
 
 // New returns a server. valid returns an error for an invalid account name.

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
 )
 
-// TestConsentPageAnswers posts the form of the page, and checks where the browser is sent.
+// TestConsentPageAnswers posts the form of the page, and checks the target of the redirect.
 func TestConsentPageAnswers(t *testing.T) {
 	s := fakeoauth.New(fakeoauth.Client{ClientID: "c", Key: []byte("a key")}, fakeoauth.Page{Denied: "Denied."},
 		func(account string) error {
@@ -25,7 +25,7 @@ func TestConsentPageAnswers(t *testing.T) {
 	for name, try := range map[string]struct {
 		changes url.Values
 		status  int
-		back    string // what the redirect begins with
+		back    string // the beginning of the redirect
 	}{
 		"agrees": {nil, http.StatusSeeOther, "http://back?code="},
 		"refuses": {url.Values{"answer": {"no"}}, http.StatusSeeOther,

@@ -24,7 +24,7 @@ func memory(t testing.TB, now func() time.Time) store.Store {
 
 func frozen() time.Time { return noon }
 
-// The wrappers satisfy the contract themselves, before and after a shift.
+// TestWrappers checks that the wrappers satisfy the store's contract themselves, before and after a shift.
 func TestWrappers(t *testing.T) {
 	storetest.Run(t, func(t testing.TB) store.Store {
 		st, forward := faulty.Shift(faulty.Record(faulty.Count(memory(t, time.Now))))
@@ -82,13 +82,13 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// deaf is a caller that looks at the error alone.
+// deaf is a caller that reads only the error.
 func deaf(st store.Store, path string) error {
 	_, err := st.Commit(context.Background(), store.Create(path, nil, nil))
 	return err
 }
 
-// TestHooks has one commit of three fall to each hook, and looks which of them are stored.
+// TestHooks applies each hook to one of three commits, and checks which commits are stored.
 func TestHooks(t *testing.T) {
 	own := errors.New("its own")
 	for name, c := range map[string]struct {
@@ -167,7 +167,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// A hook stands around the delivery of each watched state, and its error ends the sequence.
+// TestWatch checks that hooks wrap the delivery of each watched state, and that an error from a hook ends the sequence.
 func TestWatch(t *testing.T) {
 	st := faulty.Count(faulty.Wrap(memory(t, frozen), faulty.Of(func(c *faulty.Call) bool {
 		return c.Method == faulty.Watch && slices.Equal(c.Paths, []string{"runs/a"})

@@ -26,8 +26,8 @@ func (e *errors) Errorf(format string, args ...any) {
 	e.found = append(e.found, fmt.Sprintf(format, args...))
 }
 
-// TestCheck compares structs that are equal, that differ in two fields, that differ where nothing is wanted,
-// and in a named case.
+// TestCheck compares structs that are equal, that differ in two fields, that differ in a field that is zero in want,
+// and that are in a named case.
 func TestCheck(t *testing.T) {
 	got := host{"web", 22, []string{"/srv"}}
 	for name, tt := range map[string]struct {

@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// The range is below the ports that systems assign (32768 and up on Linux, 49152 and up on others), because the system
-// could assign such a port to a connection before the program starts.
+// first and last limit the range of ports. It is below the ports that systems assign (32768 and up on Linux, 49152 and
+// up on others), because the system could assign such a port to a connection before the program starts.
 const first, last = 10_000, 32_767
 
-// given has the ports that Port has returned: their programs may not listen yet, or may be about to restart.
+// given has the ports that Port has returned. Their programs may not listen yet, or may be about to restart.
 var given sync.Map
 
 // Port returns a free port of 127.0.0.1, and each port only once. It tries 100 ports; the error is that of the last.

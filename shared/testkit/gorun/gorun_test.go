@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// TestFollowGoRun kills a parent that is called as the go command is, wherever it and the program lie: the program,
-// whose output is a pipe, ends too. A parent of another name is not followed.
+// TestFollowGoRun kills a parent process that is named like the go command, in any folder. The program, whose output is
+// a pipe, must end too. If the parent has another name, the program must continue.
 func TestFollowGoRun(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -67,7 +67,7 @@ func TestFollowGoRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !followed {
-			_ = in.Close() // the program reads on
+			_ = in.Close() // the program still reads, so it has not ended
 		}
 		if _, err := io.ReadAll(r); err != nil { // until the program has ended
 			t.Error(err)

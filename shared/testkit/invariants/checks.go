@@ -219,7 +219,7 @@ func (c *checked) allowlist() {
 		c.ledger.entries[e.IDFor(c.run.UID)] = c.run.UID
 	}
 	for _, a := range c.state.Actions {
-		if a.Decision == run.ApproveAlwaysCommand { // which call that is, the tool alone can tell
+		if a.Decision == run.ApproveAlwaysCommand { // only the tool knows which calls that allows
 			for _, e := range c.user.Allow {
 				if e.Call != "" && e.Tool == a.Tool {
 					c.ledger.granted[e.ID] = true

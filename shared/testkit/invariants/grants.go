@@ -13,7 +13,7 @@ import (
 // arguments, time and number of uses.
 func (c *checked) grants() {
 	var proposed, confirmed plan.Plan
-	used := map[string]int{} // effects, by what their grant allows
+	used := map[string]int{} // number of effects, by grant
 	for _, e := range c.events {
 		switch p := e.Planned; {
 		case p != nil && p.Proposed != nil:

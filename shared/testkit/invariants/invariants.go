@@ -24,7 +24,7 @@ const (
 	Final        = 6  // recorded outcomes do not change
 	OneOwner     = 7  // only the process that holds the run's lease starts an action
 	LegalEdges   = 8  // the recorded events are a path of the state machine
-	AwaitingOpen = 9  // a run awaits exactly while something of it is open
+	AwaitingOpen = 9  // a run awaits if and only if something in it is open
 	NoOrphan     = 10 // run, approval, thread and audit have one owner and exist together
 	Liveness     = 11 // at rest nothing is queued, planning, executing, leased or due
 	NoLostYes    = 12 // an approval leads to completed, failed or a review
@@ -32,19 +32,19 @@ const (
 	OneAnswer    = 14 // each turn has one stored answer of the model, within the bound
 	RejectStops  = 15 // a rejected call, or a call of a cancelled run, is not started
 	AllowGrowth  = 16 // an allowlist entry comes from its owner's decision about that recipient
-	AllowNow     = 17 // and permits an effect only while it exists and has not expired
+	AllowNow     = 17 // an entry permits an effect only while it exists and has not expired
 	Expiry       = 18 // a decision comes before the approval expires
 	AuditChain   = 22 // the chain verifies; an intent before each effect, an outcome after it
 	OneMessage   = 23 // the thread holds the prompt once and the answer once
-	Unknown      = 25 // only a person says of an unknown outcome what it was
+	Unknown      = 25 // only a person resolves an unknown outcome
 	Bounds       = 27 // documents, open approvals and turns stay within their limits
 	Disabled     = 30 // nothing is started for a disabled user
 	OwnReasons   = 31 // a call is closed for its own reasons, not for those of the other calls
-	StrictOrder  = 32 // in strict order a call is started, or asked about, when those before it in its turn were done
-	Sequence     = 33 // in sequence a call is started when those before it in its turn have their outcome
+	StrictOrder  = 32 // in strict order, a call starts or asks only after the calls before it in its turn are done
+	Sequence     = 33 // in sequence, a call starts only after the calls before it in its turn have an outcome
 	OneOpen      = 34 // a thread of an exclusive agent, and a terminal, has one open run, and names it
-	Sealed       = 35 // no secret of a host can be read where it is stored
-	Grants       = 36 // what rests on a plan's grant is within it, by the plan that was confirmed, and as often at most
+	Sealed       = 35 // no stored secret of a host is readable
+	Grants       = 36 // a call by a plan's grant is within the confirmed grant and its number of uses
 	Telling      = 37 // each published event is delivered, in order, with the same bytes each time
 )
 
@@ -120,8 +120,8 @@ func Handles(ctx context.Context, st store.Store, runID string) (map[string]stri
 type ledger struct {
 	effects map[string][]Effect // by action
 	claimed map[string]bool     // the actions that some run has
-	granted map[string]bool     // the ids of the allowlist entries that some decision has made
-	entries map[string]string   // the ids of the existing entries, and their users
+	granted map[string]bool     // IDs of the allowlist entries that a decision created
+	entries map[string]string   // IDs of the existing entries, and their users
 }
 
 func newLedger(effects []Effect) *ledger {

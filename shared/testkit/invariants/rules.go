@@ -6,8 +6,8 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/run"
 )
 
-// The rules for one run at any moment: they know of nothing but its folded events. They serve who reads the store, and
-// who watches each commit.
+// Rules for one run at any moment. They need only its folded events. Readers of the store use them, and tests that
+// watch each commit.
 
 // OfAction compares an action's record with the number of its effects.
 func OfAction(a *run.Action, effects int) (found []Violation) {
@@ -24,7 +24,7 @@ func OfAction(a *run.Action, effects int) (found []Violation) {
 		violates(Truth, "action %s (%s) is completed, and took place %d times", a.ID, a.Tool, effects)
 	// it may have taken place
 	case a.Execution == run.Intent, a.Execution == run.UnknownState, a.WaitsForClient(), byPerson:
-	case a.Execution == run.FailedKnown && a.Result != nil: // it was ended in the middle, and has returned a part
+	case a.Execution == run.FailedKnown && a.Result != nil: // it was stopped, and returned a partial result
 	case a.Status != run.ActionCompleted && effects > 0:
 		violates(Truth, "action %s (%s) is %s (%s), and took place", a.ID, a.Tool, a.Status, a.Execution)
 	}

@@ -57,14 +57,15 @@ func register(t *testing.T, iss *issuer.Issuer, as string) (status int, id strin
 	return res.StatusCode, a.ID
 }
 
-// agentAsks is what a program asks its user with.
+// agentAsks returns the parameters of a program's authorization request.
 func agentAsks(id, back string, changes ...string) url.Values {
 	q := question(append([]string{"client_id", id, "redirect_uri", back, "resource", resource}, changes...)...)
 	q.Del("nonce")
 	return q
 }
 
-// TestProgramRegistration and gets tokens that are for the resource alone, and new ones when they have expired.
+// TestProgramRegistration registers a program. It gets tokens for the resource only, and new ones after they have
+// expired.
 func TestProgramRegistration(t *testing.T) {
 	now := time.Now()
 	file := filepath.Join(t.TempDir(), "programs.json")

@@ -26,7 +26,7 @@ type Client struct {
 	SignedIn  func(uid, email string) error // called for each user; may refuse one
 }
 
-// grant is the sign-in behind a code.
+// grant is the sign-in that a code belongs to.
 type grant struct{ client, uid, email, nonce, redirect string }
 
 // ServeSignIn enables the sign-in of the client's users: OpenID Connect's authorization code with PKCE (RFC 7636, S256
@@ -150,7 +150,8 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 var ownAddress = lazyregexp.New(`^[a-z0-9._+-]{1,64}@[a-z0-9.-]{1,190}$`)
 
 // UsualEmail returns the default address of a user. Two names never share an address, even if addresses are compared
-// without regard to case: a capital letter becomes _ and the small letter, and any other sign _ and its number.
+// without regard to case: a capital letter becomes _ and its lower-case letter, and any other character _ and its
+// number.
 func UsualEmail(uid string) string {
 	const domain, most = "@example.com", 64
 	if ownAddress.MatchString(uid) && !strings.HasSuffix(uid, domain) {
@@ -170,7 +171,7 @@ func UsualEmail(uid string) string {
 	if local.Len() <= most {
 		return local.String() + domain
 	}
-	sum := sha256.Sum256([]byte(uid)) // no shorter name has two _ side by side
+	sum := sha256.Sum256([]byte(uid)) // no shorter name has two adjacent _
 	return local.String()[:most/2-2] + "__" + hex.EncodeToString(sum[:most/4]) + domain
 }
 

@@ -58,7 +58,7 @@ func question(changes ...string) url.Values {
 	return q
 }
 
-// post sends a form, and returns where the answer redirects.
+// post sends a form, and returns the target of the redirect.
 func post(t *testing.T, address string, form url.Values) (int, *url.URL, map[string]any) {
 	t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -142,7 +142,7 @@ func TestRedirectsRefused(t *testing.T) {
 	}
 }
 
-// TestUsualEmail gives each name an address of its own, which is a user's own where the name is one.
+// TestUsualEmail checks that each name has a different address. A name that is an address keeps it.
 func TestUsualEmail(t *testing.T) {
 	for uid, want := range map[string]string{"ana": "ana@example.com", "ken.o-2": "ken.o-2@example.com",
 		"ken@corp.example": "ken@corp.example", "Ana": "_ana@example.com", "auth0|x:y": "auth0_124x_058y@example.com"} {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// starters lists the packages whose use starts goroutines or draws by chance; a package's own go statements count too.
+// starters lists the packages whose use starts goroutines or makes random choices; a package's own go statements count
+// too.
 var starters = []string{"net/http/httptest", "os/exec", "/scripts/dev", "/shared/app", "/shared/engine/queue/embedded",
 	"/shared/store/embedded", "/shared/testkit\"", "/shared/testkit/emulators", "/shared/testkit/fakegoogle",
 	"/shared/testkit/issuer", "pgregory.net/rapid", "/shared/store/storetest"}
@@ -55,7 +56,7 @@ func TestMainInEveryPackage(t *testing.T) {
 		t.Fatalf("only %d packages start goroutines or draw", len(starts))
 	}
 	for dir, why := range starts {
-		if tested[dir] && !asked[dir] && !strings.HasSuffix(dir, "/testkit/seed") { // which Main itself uses
+		if tested[dir] && !asked[dir] && !strings.HasSuffix(dir, "/testkit/seed") { // seed is used by Main itself
 			t.Errorf("the tests of %s do not end in leaktest.Main: %s", dir, why)
 		}
 	}

@@ -27,7 +27,7 @@ type When string
 // The moments.
 const (
 	AsItBegins   When = "as it begins"    // the server has the call
-	WhenItIsDone When = "when it is done" // its answer is there, and is lost
+	WhenItIsDone When = "when it is done" // its answer has arrived, and is lost
 )
 
 // Cut returns the command and the environment of a server that is killed at its first tool call. It also returns a
@@ -71,7 +71,7 @@ func relay(answered bool) {
 		_ = cmd.Process.Kill() // it may be over
 		os.Exit(137)
 	}
-	call := make(chan string, 1) // the id of the call whose answer is the end
+	call := make(chan string, 1) // the ID of the call whose answer ends the relay
 	go func() {
 		lines := bufio.NewReader(os.Stdin)
 		for {

@@ -22,7 +22,7 @@ import (
 // Image is the engine's image. It has busybox's programs, and no /work.
 const Image = "localhost/busybox:1"
 
-// Keeping is the same image with a volume. [Engine.Keep] creates it.
+// Keeping is [Image] with a volume. [Engine.Keep] creates it.
 const Keeping = "localhost/keeping:1"
 
 // T is the owner of an engine: a test, or a trial of the part. The engine ends with it.
@@ -43,7 +43,7 @@ type Engine struct {
 	root   []byte // the files of the image, as an archive without its end
 }
 
-// works runs a container.
+// works runs a container. If that fails, the test is skipped.
 var works = realpart.Podman.Tried(func(t *realpart.Trial) {
 	t.Run(start(t).command("run", "--rm", "--network=none", Image, "true"))
 })

@@ -54,7 +54,7 @@ type Browser struct {
 
 	key    *ecdh.PrivateKey
 	secret []byte
-	server string // the public key of the server that it takes messages from
+	server string // the public key of the server whose messages it accepts
 
 	mu     sync.Mutex
 	status int

@@ -113,9 +113,9 @@ func TrialsUnraced[T any](few, all T) T {
 	return Trials(few, all)
 }
 
-// Unraced skips a test with the race detector, because one goroutine of it computes for long, or its requests come one
-// after the other: the detector would take most of the time, and sees the same code in other tests. .ci/run runs such a
-// test without the detector.
+// Unraced skips a test with the race detector. It is for tests in which one goroutine computes for long, or requests
+// come one after the other. The detector would take most of the time, and checks the same code in other tests. .ci/run
+// runs such a test without the detector.
 func Unraced(t T) {
 	t.Helper()
 	if raced {
@@ -123,7 +123,7 @@ func Unraced(t T) {
 	}
 }
 
-// AllTrials skips a test that is one of all trials, where a few are to be made.
+// AllTrials skips a test that belongs to all trials, if only a few trials are made.
 func AllTrials(t T) {
 	t.Helper()
 	if !Trials(false, true) {

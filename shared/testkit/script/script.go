@@ -60,7 +60,7 @@ func (m *Model) Restart(turns ...Turn) {
 	m.turns, m.requests = turns, nil
 }
 
-// Become turns it into another model, or a model of another service. Earlier signatures are no longer valid.
+// Become turns m into another model, or into a model of another service. Earlier signatures are no longer valid.
 func (m *Model) Become(service, name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { Fix(); m.Run() }
 
-// TestFix leaves a seed that somebody has named, and one that is to be drawn.
+// TestFix checks that Fix keeps a seed that the command sets, and the request for a random one.
 func TestFix(t *testing.T) {
 	for name, c := range map[string]struct {
 		environment uint64
@@ -35,7 +35,7 @@ func TestFix(t *testing.T) {
 	}
 }
 
-// TestRepeatedSeed draws the same values with the same seed.
+// TestRepeatedSeed checks that the same seed draws the same values.
 func TestRepeatedSeed(t *testing.T) {
 	if f := flag.Lookup("rapid.seed"); f.Value.String() != Fixed {
 		t.Skipf("-rapid.seed is %s", f.Value)

@@ -24,7 +24,7 @@ func (s *Server) clientKey() {
 	check(s.t, os.WriteFile(s.path("client_key"), s.Key, 0o600))
 }
 
-// KeyFile is the path of the private key that may log in, for OpenSSH's own client.
+// KeyFile returns the path of the private key that may log in, for OpenSSH's own client.
 func (s *Server) KeyFile() string { return s.path("client_key") }
 
 // Authorize allows another key to log in.

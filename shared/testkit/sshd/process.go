@@ -49,7 +49,7 @@ func (s *Server) Processes() (all []Process) {
 // KillAll kills the processes that [Server.Processes] returns until none is left.
 func (s *Server) KillAll() {
 	var last []Process
-	for range 100 { // what forks as fast as it is killed is left to the machine
+	for range 100 { // programs that fork as fast as they are killed are left running
 		all := s.Processes()
 		if len(all) == 0 {
 			return

@@ -42,10 +42,10 @@ type T interface {
 // Options of a server. The zero value is a host with bash and an empty home directory.
 type Options struct {
 	Shell    string   // the login shell: bash (default), dash, zsh, fish or busybox
-	Home     string   // default: an empty directory of the test's, whose name has a space in it
+	Home     string   // default: an empty directory of the test, with a space in its name
 	NoHome   bool     // HOME is not set
-	Path     string   // PATH of what runs; default: that of the test. See [Without] and [Busybox]
-	Env      []string // KEY=value, further variables of what runs
+	Path     string   // PATH of the sessions; default: that of the test. See [Without] and [Busybox]
+	Env      []string // KEY=value, additional variables of the sessions
 	HostKeys []string // types: ed25519, ecdsa, rsa; default: ed25519 and ecdsa
 	Config   []string // further lines of sshd_config, which are read before those of this package
 }
@@ -55,7 +55,7 @@ type Server struct {
 	Addr string // host:port
 	Port int
 	User string // who can log in
-	Home string // of what runs
+	Home string // HOME of the sessions
 	Key  []byte // the private key that may log in, as a file of OpenSSH
 
 	t        T
@@ -90,7 +90,7 @@ func need(t T, program, pkg string) string {
 	return path
 }
 
-// works logs in to a server, and runs a command.
+// works logs in to a server, and runs a command. If that fails, the test is skipped.
 var works = realpart.SSHD.Tried(func(t *realpart.Trial) {
 	s := start(t, Options{})
 	c, err := s.TryDial()
@@ -126,7 +126,7 @@ func start(t T, o Options) *Server {
 	shellPath := need(t, shell, packages[shell])
 	me, err := user.Current()
 	check(t, err)
-	if me.Uid == "0" { // then the server wants a user and a directory for the part of it that has no rights
+	if me.Uid == "0" { // sshd then needs a user and a directory for its unprivileged process
 		if _, err := user.Lookup("sshd"); err != nil {
 			realpart.SSHD.Absent(t, "the user sshd (package openssh-server) is not there")
 		}
@@ -152,7 +152,7 @@ func start(t T, o Options) *Server {
 	s.Restart()
 	t.Cleanup(func() {
 		s.Kill()
-		// A process that has just been forked is not known as one of the host yet, and may still write there.
+		// A process that has just been forked is not recognised as one of the host yet, and may still write there.
 		await.That(t, "the host's folder can be removed", func() bool {
 			s.KillAll()
 			return os.RemoveAll(s.dir) == nil
@@ -167,7 +167,7 @@ func (s *Server) login(o Options, shell string) {
 	if path == "" {
 		path = os.Getenv("PATH")
 	}
-	if filepath.Base(shell) == "busybox" { // it is the shell that it is called as
+	if filepath.Base(shell) == "busybox" { // busybox is the shell that its name says
 		check(s.t, os.Symlink(shell, s.path("ash")))
 		shell = s.path("ash")
 	}
@@ -210,7 +210,8 @@ func (s *Server) configure(more []string) {
 		"StrictModes no", "UsePAM no", "PrintMotd no", "PrintLastLog no", "UseDNS no",
 		"PasswordAuthentication no", "KbdInteractiveAuthentication no", "PermitRootLogin prohibit-password",
 		"MaxStartups 1000", "MaxSessions 250",
-		// sshd gives the line to the shell of who runs the tests, which would read their files for shells each time.
+		// sshd runs the line with the shell of the user who runs the tests. Without this HOME, that shell would read
+		// the user's startup files each time.
 		"SetEnv "+strconv.Quote("HOME="+s.path("nobody")),
 		"ForceCommand exec "+Quote(s.path("login")),
 	)
@@ -316,7 +317,7 @@ func Without(t T, programs ...string) string {
 				continue
 			}
 			err := os.Symlink(filepath.Join(dir, e.Name()), filepath.Join(bin, e.Name()))
-			if !errors.Is(err, os.ErrExist) { // the first in PATH is the one
+			if !errors.Is(err, os.ErrExist) { // only the first one in PATH counts
 				check(t, err)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// run returns what a line prints, and its exit code.
+// run returns the output of a line, and its exit code.
 func run(t *testing.T, c *sshd.Conn, line string) (string, int) {
 	t.Helper()
 	var out bytes.Buffer
@@ -67,8 +67,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// TestSessionEnvironment looks for the home directory of who runs the tests in the environment of a session, where the
-// files of their shell would leave it.
+// TestSessionEnvironment checks that a session's environment does not contain the home directory of the user who runs
+// the tests. The startup files of that user's shell would add it.
 func TestSessionEnvironment(t *testing.T) {
 	me, err := user.Current()
 	if err != nil {
@@ -129,7 +129,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// signal tells of the first write.
+// signal is a writer that reports its first write.
 type signal struct{ seen chan bool }
 
 func (s *signal) Write(p []byte) (int, error) {

@@ -66,7 +66,7 @@ func Kind(k fakegoogle.Kind) fakegoogle.Fault { return fakegoogle.Fault{Kind: k}
 // Panicking are accounts whose methods all panic, for [Settling.Broken].
 type Panicking struct{}
 
-// Place panics.
+// Reads returns nil.
 func (Panicking) Reads(string) []string { return nil }
 
 // Place panics.

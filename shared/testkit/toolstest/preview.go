@@ -71,7 +71,8 @@ func names(t *testing.T, text string, moments []tool.Moment) {
 	}
 }
 
-// instants match what the server stores as a time. On a card it is a moment, which each client shows in its own way.
+// instants matches times in the form that the server stores. On a card, a time is a moment, which each client shows in
+// its own way.
 var instants = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(Z|[+-]\d\d:\d\d)`)
 
 // shows checks that the field shows the text so that the text can be restored from it, and that a warning points out

@@ -17,7 +17,7 @@ type Provider struct {
 	Call    tool.Call                                     // its arguments are normalized
 	Break   func(op string, faults ...fakegoogle.Fault)   // makes the next calls of an operation fail, in order
 	Calls   func(op string) int                           // how often it was called
-	Effects func() int                                    // how many there are
+	Effects func() int                                    // the number of effects
 	Result  func(t *testing.T, completed json.RawMessage) // checks the result of a completed call; may be nil
 
 	current *Expiring // of the call that is under way

@@ -18,19 +18,19 @@ import (
 // A Settling is a tool with an effect, and its provider. For every fault of the provider, the effect must happen at
 // most once, a completed call must have had it, and a failed call must not have had it.
 type Settling struct {
-	Open func(t *testing.T) *Provider // a fresh provider without faults
+	Open func(t *testing.T) *Provider // returns a new provider without faults
 	// Broken is the same tool with a provider whose client panics with the value "CANARY".
 	Broken *tool.Tool
 
-	Acts  []string // the operations of a call that goes well, in order; the last one has the effect
+	Acts  []string // the operations of a successful call, in order; the last one has the effect
 	Looks []string // the operations that only settle
-	// Rereads says that the first operation is also part of what comes after the handle, which it makes by reading.
+	// Rereads means that the first operation, which reads the data for the handle, is repeated before the effect.
 	Rereads bool
 	// Absence means that the effect is the absence of something, so a report of absence is proof.
 	Absence bool
-	// Found says that the tool finds a call that was done and is not recorded.
+	// Found means that the tool finds a call that was done and is not recorded.
 	Found bool
-	Cases map[string]Settled // what becomes of a call, by name
+	Cases map[string]Settled // the expected ends of a call, by name
 }
 
 // Settled is the expected end of a call when operations fail.
@@ -165,7 +165,7 @@ var everyFault = map[string]fakegoogle.Fault{
 func (s Settling) settlesAll(t *testing.T) {
 	realpart.Long(t, "it tries each fault at each request, and each two of them")
 	if len(s.Acts) == 0 {
-		return // the tool asks no one who could fail
+		return // no operation can fail
 	}
 	effect := s.Acts[len(s.Acts)-1]
 	lost := fakegoogle.Fault{Kind: fakegoogle.ResetAfter}
@@ -177,7 +177,7 @@ func (s Settling) settlesAll(t *testing.T) {
 		for name, f := range every {
 			for _, times := range []int{1, tries} {
 				if times > 1 && strings.HasPrefix(name, "hangs") {
-					continue // that takes long, and is as a reset is
+					continue // slow, and no different from a reset
 				}
 				t.Run(fmt.Sprintf("%s %s %d times", op, name, times), func(t *testing.T) {
 					t.Parallel()
@@ -193,7 +193,7 @@ func (s Settling) settlesAll(t *testing.T) {
 	for _, op := range s.Acts[:len(s.Acts)-1] {
 		for name, f := range every {
 			if strings.HasPrefix(name, "hangs") || f.Status/100 == 4 {
-				continue // that takes long, or ends the call
+				continue // slow, or ends the call
 			}
 			t.Run(fmt.Sprintf("%s %s and then", op, name), func(t *testing.T) {
 				t.Parallel()

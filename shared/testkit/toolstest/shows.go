@@ -36,7 +36,8 @@ func (s Suite) showsAll(t *testing.T) {
 	}
 }
 
-// hidesNothing adds to each text characters that are invisible or change the display of others.
+// hidesNothing adds to each text a character that is invisible or changes the display of others, and checks the
+// preview.
 func (s Suite) hidesNothing(t *testing.T) {
 	for argument, label := range s.Texts {
 		taken := 0

@@ -24,7 +24,7 @@ type Suite struct {
 	// Other has for each argument of the schema a change that makes the call a different one: its preview differs, and
 	// so do its pinned arguments, unless the argument is free text.
 	Other map[string]map[string]any
-	Fixed map[string]any // the value of an argument that may be left out as well; it may have no other
+	Fixed map[string]any // the only value that an optional argument may have
 	Free  []string       // the arguments that are free text
 
 	Labels    []string          // of all fields that a preview can have

@@ -179,7 +179,7 @@ func (a openAPI) only(operations []string) openAPI {
 	return part
 }
 
-// follow adds the components that raw refers to, and those that they refer to.
+// follow adds the components that raw refers to, directly or indirectly.
 func (a openAPI) follow(raw json.RawMessage, found map[string]map[string]json.RawMessage) {
 	for part := range strings.SplitSeq(string(raw), `"#/components/`) {
 		ref, _, _ := strings.Cut(part, `"`)

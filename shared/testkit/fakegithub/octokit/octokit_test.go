@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegithub/octokit"
 )
 
-// TestDeviations sees each part of an exchange go wrong.
+// TestDeviations changes each part of an exchange. Check must find each deviation.
 func TestDeviations(t *testing.T) {
 	d := octokit.Require(t)
 	of := map[string]string{"owner": "o", "repo": "r"}
