@@ -119,7 +119,7 @@ func (p *processes) during(function string, do func(base string)) {
 	do(base)
 }
 
-// ask sends ana's request and expects status 200.
+// ask sends Ana's request and expects status 200.
 func (p *processes) ask(base, method, path, body string) testkit.Answer {
 	p.t.Helper()
 	a, err := p.user(base).Call(p.t.Context(), "ana", method, path, body)

@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// bounds limits what an instance reads and does before it answers. All of it is counted, so a busy machine makes no
-// difference.
+// bounds limits the work of an instance before its first answer. Everything is counted and not timed, so a busy machine
+// makes no difference.
 type bounds struct {
 	binary int64 // bytes
 	heap   int   // bytes allocated by the initialisation of its packages
@@ -27,20 +27,20 @@ type bounds struct {
 
 // The limits of a function that links every part except the planner's own, and of a function of the planner, which acts
 // at GitHub and runs containers: the clients of those APIs take 8 MB. Sizes of other parts:
-//   - the shell grammar and the table of commands that only look, in functions that evaluate commands, and the
+//   - the shell grammar and the table of read-only commands, in functions that evaluate commands, and the
 //     converter from web pages to Markdown, in functions that move operators' agents: 2 MB
 //   - receipts, in functions that answer users: 0.1 MB; listing, changing and
 //     answering events, busy times, and searching, reading, drafting, labelling and answering e-mails: 0.9 MB
 //   - the MCP client, in functions that move the assistant's runs: 1.5 MB
 //   - traces, in functions that call a model: 0.8 MB; metrics, in functions that change runs: 0.1 MB
-//   - the check of a stranger's schema, and of older copies of the store, in functions that move runs: 0.1 MB each,
+//   - the check of a stranger's schema and of older copies of the store, in functions that move runs: 0.1 MB each,
 //     and some allocations in chat
 //   - the check of device keys, in functions that read users, and e-mails, in functions that resume runs: less than
 //     0.1 MB each
 //   - the detection of links and disguised copies, mostly the list of public suffixes, in functions that move runs:
 //     0.1 MB
-//   - relating a card to an earlier one, revoking cards at a user's word, and a card's local times, in functions that
-//     move runs: 0.1 MB
+//   - the comparison of a card with an earlier one, the revocation of cards by a user's message, and a card's local
+//     times, in functions that move runs: 0.1 MB
 //   - the comparison of a commit's files with their branch, edits in containers, and the reading of checks, in the
 //     planner's functions: 0.8 MB
 //   - model calls beside their commits, and the import of a typed answer's schema, in functions that move runs: 0.2 MB
@@ -48,25 +48,25 @@ type bounds struct {
 //     functions that move runs: 0.2 MB
 //   - the group names in package paths, which every symbol has: 0.1 MB
 //   - the labels of e-mails, files over HTTP, types of files by content, and the tools for notes: 0.4 MB
-//   - the way to the package hosts, over HTTP/2, in the function that moves plans: 0.4 MB
-//   - events at the time of a new one, models that a request chooses, thoughts as they arrive, and the place in a
+//   - the connection to the package hosts, over HTTP/2, in the function that moves plans: 0.4 MB
+//   - other events at the time of a new one, models that a request chooses, streamed thoughts, and coordinates in a
 //     picture: 0.1 MB
 //   - signed decisions, senders of an account, host certificates and jump hosts, in functions that move runs: 0.2 MB
-//   - files to and from hosts, searches and tests that run unasked, streams and schemas in more forms, and decisions
-//     signed with Cloud KMS, in functions that move runs: 0.4 MB
+//   - files to and from hosts, searches and tests that run without approval, streams and schemas in more forms, and
+//     decisions signed with Cloud KMS, in functions that move runs: 0.4 MB
 //   - the search for a call at its provider after a restore, in the function that has all tools: 0.1 MB
 //   - uploaded files, with the generated client of Cloud Storage, in functions that move runs: 0.8 MB
 //   - waits for a model without capacity, times of errors as instants, and wider checks of commands and texts: 0.2 MB
 //   - the quota of a model that all instances share, and the fields of a later release: 0.1 MB
-//   - sounds and films by content, and the bound of files in requests, in functions that move runs, and uploaded files,
+//   - audio and video by content, and the limit on files in requests, in functions that move runs, and uploaded files,
 //     in the functions of pages: less than 0.1 MB each
-//   - copies in fancy alphabets and more encodings, pinned programs, hosts and accounts bound to their
+//   - copies in look-alike alphabets and more encodings, pinned programs, hosts and accounts bound to their
 //     confirmed values, and numbers as they are written, in functions that move runs: 0.1 MB
 //   - files of e-mails, with their upload to Gmail, in functions that move runs: 0.1 MB
 //   - the forms in which gateways write answers, and the search for them: less than 0.1 MB
 //   - the quota of Gmail that all instances share, texts in UTF-7, files in answers and for Vertex AI, and review
 //     comments that become plans: 0.1 MB
-//   - preferences of users, half an emoji in words of people, and wider checks of commands and texts: 0.1 MB
+//   - preferences of users, lone surrogates in people's texts, and wider checks of commands and texts: 0.1 MB
 var (
 	ofAll   = bounds{40.9e6, 2.9e6, 9_640}
 	ofPlans = bounds{48.6e6, 3.5e6, 14_090}
@@ -109,8 +109,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// initialised returns what the initialisation of each package of a program allocates, largest first, and the totals. A
-// wrong setting ends the program when the last package, the function's own, begins.
+// initialised returns the allocations of each package's initialisation, largest first, and the totals. A wrong setting
+// ends the program when the last package, the function's own, is initialised.
 func initialised(t *testing.T, bin, name string) (inits []string, heap, allocs int) {
 	cmd := exec.Command(bin)
 	cmd.Env = []string{"FUNCTION_TARGET=" + name, "MAX_MODEL_CALLS=many", "GODEBUG=inittrace=1"}

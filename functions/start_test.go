@@ -106,7 +106,7 @@ var firstRequests = map[string]struct {
 		http.StatusUpgradeRequired},
 }
 
-// aMessage asks for a run that does not exist.
+// aMessage is a message about a run that does not exist.
 const aMessage = `{"message":{"data":"eyJydW5JZCI6ImFiY2RlZmdoaWprbG1ub3AifQ==","messageId":"1"},"subscription":"s"}`
 
 // buildAlone builds each function as the cloud's buildpack does: as its own main package that imports the function's

@@ -44,7 +44,7 @@ type Function struct {
 	Folder         string   `json:"folder"`
 	EntryPoint     string   `json:"entryPoint"`       // the name that the function registers
 	Callers        string   `json:"callers"`          // everyone, queue, events or scheduler
-	Needs          []string `json:"needs,omitempty"`  // all functions, besides the core, without which it is of no use
+	Needs          []string `json:"needs,omitempty"`  // the functions besides the core that it needs to be useful
 	Agents         []string `json:"agents,omitempty"` // the agents whose runs it advances; see Function.Rest
 	Routes         []Route  `json:"routes"`
 	Parts          []string `json:"parts"`
@@ -69,9 +69,10 @@ func (f Function) Public() bool { return f.Callers == "everyone" }
 // names, and of unknown agents.
 func (f Function) Rest() bool { return f.Callers == "queue" && len(f.Agents) == 0 }
 
-// UpgradeStep returns the step of an upgrade in which the function is deployed: 1 if it continues runs, which the queue
-// and the scheduler ask for; 2 if it writes other events of runs; 3 if it writes none. So each function that continues
-// runs knows an event of a new type before any other function writes it.
+// UpgradeStep returns the step of an upgrade in which the function is deployed. Step 1 has the functions that continue
+// runs, which the queue and the scheduler call. Step 2 has those that write other events of runs, and step 3 those that
+// write none. Each function that continues runs therefore knows a new type of event before any other function writes
+// it.
 func (f Function) UpgradeStep() int {
 	switch {
 	case f.Callers == "queue" || f.Callers == "scheduler":

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// copied are the files of the repository that a Dockerfile takes, and built is the command that makes the outlet.
+// copied matches the files that a Dockerfile copies from the repository. built matches the command that builds the
+// outlet.
 var (
 	copied = regexp.MustCompile(`(?m)^COPY ([^-].*) \S+$`)
 	built  = regexp.MustCompile(`(?m)^RUN (.* )go build (.*) -o /countersign-outlet (\S+)$`)

@@ -212,7 +212,7 @@ func runs(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "runStream", uid: "cy", body: `{"prompt":"Please."}`})
 }
 
-// takingBack undoes the creation of an event, and has an e-mail that cannot be undone.
+// takingBack undoes the creation of an event, and tries to undo an e-mail, which is impossible.
 func takingBack(t *testing.T, d *described) {
 	s := d.open(t, nil, "MAX_OPEN_APPROVALS=1")
 	s.SetModel(testkit.Wants("calendar_event_create", testkit.Event("Lunch", time.Now().AddDate(0, 1, 0))))
@@ -453,7 +453,7 @@ func (s *stand) usesAgents(t *testing.T) {
 	s.want(t, 429, ask{op: "addToken", body: `{"name":"more"}`})
 }
 
-// onDevices adds, lists and deletes a browser of the user for notifications, and tries to add one where they are off.
+// onDevices adds, lists and deletes a browser of the user for notifications, and tries to add one while they are off.
 func onDevices(t *testing.T, d *described) {
 	s := d.open(t, nil, "VAPID_KEY=yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw")
 	var added struct{ SubscriptionID string }
@@ -488,7 +488,7 @@ func notes(t *testing.T, d *described) {
 	s.want(t, 404, ask{op: "editNote", params: []string{id}, body: s.ops["editNote"].example(t)})
 }
 
-// ofFiles uploads files, too many of them, and one where no bucket is set.
+// ofFiles uploads files, more files than are allowed, and one file to a server without a bucket.
 func ofFiles(t *testing.T, d *described) {
 	s := d.open(t, nil)
 	var f struct{ FileID string }

@@ -109,7 +109,7 @@ var (
 		"EditNote": "api.patchNote/in", "SetPreferences": "api.patchMemory/in", "NewTerminal": "terminal.NewTerminal",
 		"NewToken": "api.postToken/in", "NewDevice": "api.postDevice/in",
 		"SetReminders": "api.patchReminders/in"}
-	// apart lists the schemas without a single struct.
+	// apart lists the schemas that do not correspond to exactly one struct.
 	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply",
 		"ChatCalls": "the other half", "TaskReflected": "it embeds a struct",
 		"SessionGrant": "it embeds a struct of another package",

@@ -4,7 +4,7 @@ package cost
 // quotas are from Google's lists in US dollars, without free tiers. For another location, model or contract, change
 // them here and run go test ./infra/cost -update.
 
-// day says when the pages were read. They were stored copies, because Google could not be reached.
+// day is the date of the prices. The pages were stored copies, because Google's site could not be reached.
 const day = "2026-11-22, in stored copies of the pages (Gemini's of 2026-10-07, the load balancer's of 2026-09-20; " +
 	"Cloud Armor's and Secret Manager's are from memory)"
 
@@ -65,7 +65,7 @@ const (
 	keys      = "cloud.google.com/kms/pricing"
 )
 
-// An image is stored once for each deployed source of a function.
+// imagePrice is the price of stored images. Each deployed source of a function has one.
 var imagePrice = price{"a month of a GB of images", 0.10, "$0.10, the first 0.5 GB free",
 	"cloud.google.com/artifact-registry/pricing"}
 

@@ -106,7 +106,7 @@ func goType(s *jsonschema.Schema) string {
 	return goStruct(s)
 }
 
-// absent returns the type with a value for absent or null.
+// absent returns the type with an additional value for absent or null.
 func absent(t string) string {
 	if strings.ContainsAny(t[:1], "[*m") || t == "any" { // a list, a pointer or a map
 		return t

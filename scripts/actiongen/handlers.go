@@ -21,7 +21,7 @@ func checkHandlers(ctx context.Context, dir, tsc string, list []action.Action) e
 	return errors.Join(checkGo(ctx, dir), checkTypeScript(ctx, dir, tsc, list))
 }
 
-// checkGo compiles the Go code beside the generated file, if there is any: Does requires the types.
+// checkGo compiles the Go code next to the generated file, if any, because Does requires the right types.
 func checkGo(ctx context.Context, dir string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// The golden files are those of testdata/shop, which -check accepts.
+// TestGolden compares the generated files with those of testdata/shop, which -check accepts.
 func TestGolden(t *testing.T) {
 	if err := run(t.Context(), io.Discard, "testdata/shop", true, ""); err != nil {
 		t.Error(err)
@@ -43,7 +43,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// The generated Go compiles, and functions of its types fit the files that it was made from.
+// TestGeneratedHandlerTypes compiles the generated Go. Functions of its types must fit the files that it was made from.
 func TestGeneratedHandlerTypes(t *testing.T) {
 	list, err := action.Load("testdata/shop")
 	if err != nil {
@@ -125,7 +125,8 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// TestGoTypes keeps null and absent values apart from empty ones, and the values of a record their type.
+// TestGoTypes checks that null and absent values differ from empty ones, and that the values of a record keep their
+// type.
 func TestGoTypes(t *testing.T) {
 	_, m, err := action.ParseMetadata("a.jay-action", []byte("name: a\ndescription: A.\ninputSchema:\n  type: object\n"+
 		"  properties:\n    n: {type: [string, 'null']}\n    u: {anyOf: [{type: string}, {type: number}]}\n"+
@@ -158,7 +159,7 @@ func TestGenerateTypeNameCollision(t *testing.T) {
 	}
 }
 
-// The generated TypeScript is what a handler of the plugin would import.
+// TestTypeScriptCompiles compiles the generated TypeScript as a handler of the plugin would import it.
 func TestTypeScriptCompiles(t *testing.T) {
 	node := browsertest.Node(t)
 	tsc := filepath.Join(browsertest.Modules(t, "typescript"), "node_modules", "typescript", "bin", "tsc")
@@ -186,8 +187,8 @@ func TestTypeScriptCompiles(t *testing.T) {
 	}
 }
 
-// TestCheckGoHandlers finds a Go handler that does not accept every input of its file at build time. The compiler reads
-// the handler from an overlay, because other tests read the module's folders meanwhile.
+// TestCheckGoHandlers finds, at build time, a Go handler that does not accept every input of its file. The compiler
+// reads the handler from an overlay, because other tests read the module's folders meanwhile.
 func TestCheckGoHandlers(t *testing.T) {
 	const dir = "../cookbook/actions"
 	if err := run(t.Context(), io.Discard, dir, true, ""); err != nil {
@@ -215,7 +216,7 @@ func TestCheckGoHandlers(t *testing.T) {
 	}
 }
 
-// So is a TypeScript handler: a function, or the result of makeJayAction.
+// TestCheckTypeScriptHandlers finds such a TypeScript handler: a function, or the result of makeJayAction.
 func TestCheckTypeScriptHandlers(t *testing.T) {
 	browsertest.Node(t)
 	tsc := filepath.Join(browsertest.Modules(t, "typescript"), "node_modules", "typescript", "bin", "tsc")

@@ -73,7 +73,7 @@ func tsUnion(s *jsonschema.Schema, indent string) string {
 	return tsAny(all, indent)
 }
 
-// tsAny returns the union of what the schemas allow.
+// tsAny returns the union of the types that the schemas allow.
 func tsAny(all []*jsonschema.Schema, indent string) string {
 	var out []string
 	for _, s := range all {
@@ -97,7 +97,7 @@ func tsEnum(values []any) string {
 }
 
 func tsObject(s *jsonschema.Schema, indent string) string {
-	values := "unknown" // of the properties that are not named
+	values := "unknown" // the type of unnamed properties
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Not == nil {
 		values = tsType(s.AdditionalProperties, indent)
 	}
@@ -134,8 +134,8 @@ func tsName(name string) string {
 	return name
 }
 
-// open reports whether an object explicitly allows properties that it does not name. An output without a setting may
-// have more, too, but no code reads them.
+// open reports whether an object explicitly allows unnamed properties. An output that says nothing about them may have
+// some too, but no code reads them.
 func open(s *jsonschema.Schema) bool {
 	if s.AdditionalProperties == nil {
 		return s.Properties == nil

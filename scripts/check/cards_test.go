@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
-// TestCorrected corrects waiting cards, in words (testdata/corrected.mjs). Each wish is executed once.
+// TestCorrected corrects waiting cards in words (testdata/corrected.mjs). Each request is executed once.
 func TestCorrected(t *testing.T) {
 	server := inBrowser(t, "corrected.mjs", "MAX_OPEN_APPROVALS=100", "MAX_APPROVALS_PER_DAY=200")
 	if got := server.mailbox(); len(got) != 2 {
@@ -25,7 +25,7 @@ func TestOffline(t *testing.T) {
 	inBrowser(t, "offline.mjs")
 }
 
-// TestExpired has a card expire while pages show it (testdata/expired.mjs).
+// TestExpired makes a card expire while pages show it (testdata/expired.mjs).
 func TestExpired(t *testing.T) {
 	inBrowser(t, "expired.mjs", "APPROVAL_TTL=1m")
 }
@@ -35,7 +35,7 @@ func TestTakenBack(t *testing.T) {
 	inBrowser(t, "takenback.mjs")
 }
 
-// TestTyped types words into cards that are decided elsewhere (testdata/typed.mjs).
+// TestTyped types text into cards that are decided elsewhere (testdata/typed.mjs).
 func TestTyped(t *testing.T) {
 	inBrowser(t, "typed.mjs")
 }
@@ -54,7 +54,7 @@ func TestPostponed(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		} else {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, "{}") // the server notices
+			_, _ = io.WriteString(w, "{}") // the server will report the error
 		}
 	}))
 	t.Cleanup(service.Close)
@@ -65,7 +65,7 @@ func TestPostponed(t *testing.T) {
 	write(t, filepath.Join(actions, "submit-rating.jay-action"), strings.Replace(
 		n.file("actions/submit-rating.jay-action"), "https://shop.example.com/internal/ratings", service.URL, 1))
 	server.env = []string{"ACTIONS=" + actions, "ACTION_KEY=" + strings.Repeat("0123456789abcdef", 2),
-		"GMAIL_UNITS_PER_MINUTE=115"} // of one mail
+		"GMAIL_UNITS_PER_MINUTE=115"} // the quota of one e-mail
 	server.start()
 	browser.Run("testdata/postponed.mjs", server.url, nil, "ENDPOINT="+service.URL)
 }

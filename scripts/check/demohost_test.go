@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// terminal opens a terminal on the demo host, which a new user finds among their hosts.
+// terminal opens a terminal on the demo host, which every new user has among their hosts.
 func (u *user) terminal() string {
 	u.t.Helper()
 	a, err := u.Client(u.t.Context(), "GET", "/api/agent/hosts", nil)
@@ -51,13 +51,13 @@ func (u *user) waiting(run string) (a testkit.Answer) {
 	return a
 }
 
-// onDisk returns a file of the demo host's.
+// onDisk returns a file on the demo host.
 func (s *devServer) onDisk(name string) string {
 	return filepath.Join(s.data, "demo-host", "disk", name)
 }
 
-// TestTerminalOfANewUser lets a new user clean up the demo host, while the server is killed before each answer and in
-// the middle of a command. Waiting commands keep waiting, approved ones run once, and an interrupted one is not
+// TestTerminalOfANewUser makes a new user clean up the demo host, while the server is killed before each answer and in
+// the middle of a command. Waiting commands continue to wait, approved ones run once, and an interrupted one is not
 // repeated.
 func TestTerminalOfANewUser(t *testing.T) {
 	t.Parallel()
@@ -108,7 +108,7 @@ func TestTerminalOfANewUser(t *testing.T) {
 		t.Errorf("it was carried out again: %q, %v", text, err)
 	}
 
-	for i := range 6 { // killed at some moment after the yes
+	for i := range 6 { // killed at different moments after the approval
 		if err := os.RemoveAll(witness); err != nil {
 			t.Fatal(err)
 		}

@@ -13,12 +13,12 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/chatclients"
 )
 
-// TestDocs reads the description of the API in Chromium, and tries a request there (testdata/docs.mjs).
+// TestDocs opens the API description in Chromium, and tries a request there (testdata/docs.mjs).
 func TestDocs(t *testing.T) {
 	inBrowser(t, "docs.mjs")
 }
 
-// TestDocsComponent has the code that the API's page shows for useChat and for AG-UI compiled.
+// TestDocsComponent compiles the code that the API's page shows for useChat and for AG-UI.
 func TestDocsComponent(t *testing.T) {
 	node, modules, dir := browsertest.Node(t), chatclients.Modules(t), t.TempDir()
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
@@ -34,8 +34,8 @@ func TestDocsComponent(t *testing.T) {
 	}
 }
 
-// TestDocsComponentRuns uses the component that the API's page shows for useChat in Chromium, on a page of another
-// origin, with nothing changed but the server's address (testdata/usechat.mjs).
+// TestDocsComponentRuns runs the component that the API's page shows for useChat in Chromium, on a page of another
+// origin. Only the server's address is changed (testdata/usechat.mjs).
 func TestDocsComponentRuns(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
@@ -75,8 +75,8 @@ func shown(t *testing.T, heading string) string {
 	return code.String()
 }
 
-// TestDescribedTypes has openapi-typescript make types of the description, and code that uses them compiled, and our
-// client's types with it.
+// TestDescribedTypes generates types from the description with openapi-typescript. It compiles code that uses them,
+// together with our client's types.
 func TestDescribedTypes(t *testing.T) {
 	node, modules, dir := browsertest.Node(t), chatclients.Modules(t), t.TempDir()
 	runs := func(script string, args ...string) {

@@ -17,9 +17,9 @@ import (
 	"github.com/countersign-run/countersign/shared/web/widget"
 )
 
-// fakeAPI serves the console, and in place of the API what a script in the browser says: documents that a GET returns,
-// lines of streams, and frames of sockets. What the console sends is kept for the script. So a script can show the
-// console what no honest server could be brought to say in time.
+// fakeAPI serves the console. A script in the browser sets the answers of the API: documents for GET requests, lines of
+// streams, and frames of sockets. fakeAPI records the console's requests for the script. A script can thus show the
+// console states that a real server reaches only rarely.
 type fakeAPI struct {
 	*httptest.Server
 
@@ -28,21 +28,21 @@ type fakeAPI struct {
 	docs    map[string]json.RawMessage // by path: what GET returns
 	lines   map[string][][]byte        // by path: of its stream
 	sockets map[string][]frame         // by path
-	deaf    map[string]bool            // by path: what the console sends is not read, nor its wish to close answered
-	late    map[string]bool            // by path: a socket is not ready yet
+	deaf    map[string]bool            // by path: the socket neither reads from the console nor answers its close
+	late    map[string]bool            // by path: the socket is not ready yet
 	asked   []sent
 
-	then map[string]map[string]json.RawMessage // by method and path: the documents that the next request brings
+	then map[string]map[string]json.RawMessage // by method and path: the documents that appear after the next request
 }
 
 type frame struct {
 	Text  string `json:"text,omitempty"`
 	Data  []byte `json:"data,omitempty"`
 	Close bool   `json:"close,omitempty"`
-	Once  bool   `json:"once,omitempty"` // the next connection does not get it again
+	Once  bool   `json:"once,omitempty"` // sent on the next connection only
 }
 
-// sent is what the console has sent.
+// sent is a request or a frame of the console.
 type sent struct {
 	Method string          `json:"method"`
 	Path   string          `json:"path"`
@@ -112,9 +112,9 @@ func (f *fakeAPI) script(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// api keeps the request, and returns the document that the script gave for its method and path.
+// api records the request, and returns the document that the script has set for its method and path.
 func (f *fakeAPI) api(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body) // a body that breaks off is kept as it came
+	body, _ := io.ReadAll(r.Body) // an incomplete body is recorded as it is
 	f.mu.Lock()
 	s := sent{Method: r.Method, Path: r.URL.Path}
 	if json.Valid(body) {
@@ -147,10 +147,10 @@ func (f *fakeAPI) get(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(known.Status)
 		doc = known.Body
 	}
-	_, _ = w.Write(slices.Concat(bytes.TrimSpace(doc), []byte{'\n'})) // a page that has left needs none
+	_, _ = w.Write(slices.Concat(bytes.TrimSpace(doc), []byte{'\n'})) // the page may have left
 }
 
-// stream sends the lines of the path with numbers above after, and those without, as they come.
+// stream sends the lines of the path with numbers above after, and those without a number, as they arrive.
 func (f *fakeAPI) stream(w http.ResponseWriter, r *http.Request) {
 	var after int
 	_, _ = fmt.Sscan(r.URL.Query().Get("after"), &after) // 0 without
@@ -188,7 +188,7 @@ func (f *fakeAPI) wake() {
 	f.changed.Broadcast()
 }
 
-// wakeAt has those who wait look again when the request is over.
+// wakeAt makes the waiting goroutines check again when the request ends.
 func (f *fakeAPI) wakeAt(r *http.Request) (stop func()) {
 	done := make(chan struct{})
 	go func() {

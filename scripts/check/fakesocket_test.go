@@ -9,10 +9,10 @@ import (
 	"github.com/coder/websocket"
 )
 
-// socket speaks the frames of a terminal's WebSocket: the first frame is the token's, then come ready, what the
-// terminal has shown, and the script's frames.
+// socket simulates a terminal's WebSocket. After the first frame, which has the token, it sends ready, the earlier
+// output of the terminal, and the script's frames.
 func (f *fakeAPI) socket(w http.ResponseWriter, r *http.Request) {
-	c, err := websocket.Accept(w, r, nil) // which checks the origin
+	c, err := websocket.Accept(w, r, nil) // this checks the origin
 	if err != nil {
 		return
 	}
@@ -33,7 +33,7 @@ func (f *fakeAPI) socket(w http.ResponseWriter, r *http.Request) {
 	f.say(ctx, c, r.URL.Path)
 }
 
-// hear keeps what the console sends.
+// hear records the frames of the console.
 func (f *fakeAPI) hear(ctx context.Context, cancel func(), c *websocket.Conn, path string) {
 	defer func() {
 		cancel()
@@ -55,7 +55,7 @@ func (f *fakeAPI) hear(ctx context.Context, cancel func(), c *websocket.Conn, pa
 	}
 }
 
-// untilHeard waits while the script makes the path deaf, as the far end of a line that is down.
+// untilHeard waits while the script makes the path deaf, like the other end of a broken line.
 func (f *fakeAPI) untilHeard(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +64,7 @@ func (f *fakeAPI) untilHeard(path string) {
 	}
 }
 
-// untilReady waits while the script makes the path late, as a server that is about to reach its host.
+// untilReady waits while the script makes the path late, like a server that is still connecting to its host.
 func (f *fakeAPI) untilReady(ctx context.Context, path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,7 +73,7 @@ func (f *fakeAPI) untilReady(ctx context.Context, path string) {
 	}
 }
 
-// say sends all frames from the first one on, as a host repeats the output of its terminal.
+// say sends all frames from the first one, as a host repeats the output of its terminal.
 func (f *fakeAPI) say(ctx context.Context, c *websocket.Conn, path string) {
 	for i := 0; ; i++ {
 		f.mu.Lock()

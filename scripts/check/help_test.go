@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// TestHelp asks each command under scripts for help, in an empty folder: it says how it is used and gives an example,
-// writes nothing, and ends with 0.
+// TestHelp runs each command under scripts with its help flag in an empty folder. The command prints its usage and an
+// example, writes no file, and exits with 0.
 func TestHelp(t *testing.T) {
 	realpart.Long(t, "it links every command")
 	programs := t.TempDir()

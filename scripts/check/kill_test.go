@@ -18,18 +18,18 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// TestKilledInEachStep kills the local server with -9 at many moments of the walk (while the model is asked, while the
-// approval waits, while the e-mail goes out), starts it again, and looks at the mailbox: each e-mail that was approved
-// is there once, and each run has ended.
+// TestKilledInEachStep kills the local server with -9 at many moments of a run: during the model call, while the
+// approval waits, and while the e-mail is sent. It restarts the server and checks the mailbox: each approved e-mail was
+// sent once, and each run has ended.
 func TestKilledInEachStep(t *testing.T) {
 	walk(t, newDevServer(t), 12)
 }
 
-// TestKilledOnTheEmulators is the same on the real Firestore and Pub/Sub emulators, which a killed server leaves behind
-// and the next one finds.
+// TestKilledOnTheEmulators does the same on the real Firestore and Pub/Sub emulators, which a killed server leaves
+// running for the next one.
 func TestKilledOnTheEmulators(t *testing.T) {
 	realpart.Emulators.Take(t)
-	e, err := emulators.StartFirestore(t.Context(), io.Discard) // only to know whether there is one
+	e, err := emulators.StartFirestore(t.Context(), io.Discard) // only to check whether it is installed
 	if errors.Is(err, emulators.ErrAbsent) {
 		realpart.Emulators.Absent(t, err.Error())
 	}
@@ -49,7 +49,7 @@ func TestKilledOnTheEmulators(t *testing.T) {
 	}
 }
 
-// walk makes one run for each moment of each step, and kills the server then.
+// walk starts one run for each moment of each step, and kills the server at that moment.
 func walk(t *testing.T, s *devServer, moments int) {
 	s.start()
 	want := map[string]int{}
@@ -76,12 +76,12 @@ func walk(t *testing.T, s *devServer, moments int) {
 	}
 }
 
-// whileAsking kills the server in the middle of the request, which is then sent again under its key.
+// whileAsking kills the server during the request, and then repeats the request with its idempotency key.
 func whileAsking(u *user, name string, after time.Duration) string {
 	cut := make(chan struct{})
 	go func() {
 		defer close(cut)
-		_, _ = u.ask(name) // it is cut off, or answered just before
+		_, _ = u.ask(name) // it is interrupted, or answered just before
 	}()
 	time.Sleep(after)
 	u.killAndStart()
@@ -91,7 +91,7 @@ func whileAsking(u *user, name string, after time.Duration) string {
 	return run
 }
 
-// whileWaiting kills it while the approval waits.
+// whileWaiting kills the server while the approval waits.
 func whileWaiting(u *user, name string, after time.Duration) string {
 	run := u.mustAsk(name)
 	time.Sleep(after)
@@ -100,7 +100,7 @@ func whileWaiting(u *user, name string, after time.Duration) string {
 	return run
 }
 
-// whileSending kills it right after the yes was answered, before, within or after the sending.
+// whileSending kills the server right after it has answered the approval: before, during or after the sending.
 func whileSending(u *user, name string, after time.Duration) string {
 	run := u.mustAsk(name)
 	u.approve(run)
@@ -156,7 +156,7 @@ func (u *user) mustAsk(name string) string {
 	return run
 }
 
-// approve says yes as soon as the run asks.
+// approve approves as soon as the run waits.
 func (u *user) approve(run string) {
 	u.t.Helper()
 	var a testkit.Answer
@@ -189,8 +189,8 @@ func (u *user) until(what string, so func() bool) {
 	await.That(u.t, what, so)
 }
 
-// TestServerAfterItsParent kills the program that has started the server by `go run`: the server, which no signal
-// reaches, ends too, and leaves the port.
+// TestServerAfterItsParent kills the `go run` that started the server. The server, which gets no signal, must end too
+// and free its port.
 func TestServerAfterItsParent(t *testing.T) {
 	s := newDevServer(t)
 	parent := exec.CommandContext(t.Context(), "sleep", "600")

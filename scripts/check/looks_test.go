@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// TestLooks brings about each state of the console, of the widget and of the shop (testdata/looks.mjs), and holds it to
-// what all have to keep, wide in light and dark, and narrow. SCREENSHOT_DIR, when set, gets the pictures, README's too:
-// screenshot*.png.
+// TestLooks shows each state of the console, of the widget and of the shop (testdata/looks.mjs), and checks the rules
+// for all of them: wide in light and dark, and narrow. If SCREENSHOT_DIR is set, it gets the pictures, including
+// README's screenshot*.png.
 func TestLooks(t *testing.T) {
 	inBrowser(t, "looks.mjs")
 	dir := os.Getenv("SCREENSHOT_DIR")
@@ -53,7 +53,7 @@ func shrink(t *testing.T, path string) {
 	}
 }
 
-// frequent returns the 256 colours that most of the picture has.
+// frequent returns the 256 most frequent colours of the picture.
 func frequent(of image.Image) color.Palette {
 	count := map[color.Color]int{}
 	for y := of.Bounds().Min.Y; y < of.Bounds().Max.Y; y++ {

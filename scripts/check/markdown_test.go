@@ -7,9 +7,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
-// What strangers bring the model to write is shown in the chat: the cost of it grows with its length and no faster. The
-// processor's time is counted, which others on the machine do not lengthen; a cost that grew with the square took more
-// than 16 s.
+// costly measures the cost of showing Markdown in the chat, which a stranger can make the model write. The cost must
+// grow no faster than the length of the text. It is processor time, which other load on the machine does not change. A
+// quadratic cost took more than 16 s.
 const costly = `
 const element = () => ({ append() {}, after() {}, appendChild: (el) => el, setAttribute() {} });
 globalThis.document = { createElement: element, createDocumentFragment: element, createTextNode: element };

@@ -15,8 +15,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
-// TestOriginForeign has pages of three other origins use the chat of the local server (testdata/origin.mjs): the one
-// whose agent it is, another that ALLOWED_ORIGINS names, and one that it does not.
+// TestOriginForeign makes pages of three other origins use the chat of the local server (testdata/origin.mjs): the
+// origin of the agent, another one in ALLOWED_ORIGINS, and one that is not allowed.
 func TestOriginForeign(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
@@ -51,7 +51,7 @@ binding: {url: `+origin+`/ratings}
 	return []string{"AGENTS=" + agents, "ACTIONS=" + actions, "ACTION_KEY=" + strings.Repeat("0123456789abcdef", 2)}
 }
 
-// otherPage is a page of somebody else's, whose assistant is the local server's.
+// otherPage is a page of another site, whose assistant is on the local server.
 const otherPage = `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -80,7 +80,7 @@ addEventListener('gemini-chat-action', async ({detail: {name, ok}}) => {
 });
 `
 
-// elsewhere serves that page at an origin of its own, and the token of its visitor, and returns the origin.
+// elsewhere serves that page at a separate origin, with a token for its visitor, and returns the origin.
 func elsewhere(t *testing.T, server *devServer) string {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
@@ -129,7 +129,7 @@ func elsewhere(t *testing.T, server *devServer) string {
 	return site.URL
 }
 
-// tokenOf signs the visitor in, from one server to the other.
+// tokenOf signs the visitor in, with a request from one server to the other.
 func tokenOf(ctx context.Context, api string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, api+"/dev/token",
 		bytes.NewReader([]byte(`{"uid":"visitor","email":"visitor@example.com"}`)))

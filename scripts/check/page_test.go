@@ -13,8 +13,8 @@ import (
 )
 
 // TestConsole uses the console in Chromium (testdata/console.mjs), kills the server with -9 while an approval waits,
-// and looks at the mailbox in the end: everything that was approved was sent, and once. SCREENSHOT_DIR, when set, gets
-// the pictures.
+// and checks the mailbox at the end: each approved e-mail was sent once. If SCREENSHOT_DIR is set, it gets the
+// pictures.
 func TestConsole(t *testing.T) {
 	want := map[string]int{
 		"ana@example.com: The demo is at ten": 1, "bob@example.com: Demo, moved": 1,
@@ -29,7 +29,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// TestSignInByRedirect has the console's user sign in at the local issuer by a real redirect (testdata/redirect.mjs).
+// TestSignInByRedirect signs the console's user in at the local issuer by a real redirect (testdata/redirect.mjs).
 func TestSignInByRedirect(t *testing.T) {
 	server := inBrowser(t, "redirect.mjs", "WEB_CLIENT_ID=countersign-dev")
 	if diff := cmp.Diff(map[string]int{"ana@example.com: This waits": 1}, server.mailbox()); diff != "" {
@@ -37,19 +37,20 @@ func TestSignInByRedirect(t *testing.T) {
 	}
 }
 
-// TestPeople has cards fit small screens, and goes by keys, links and tabs (testdata/people.mjs).
+// TestPeople checks that cards fit on small screens, and uses keys, links and tabs (testdata/people.mjs).
 func TestPeople(t *testing.T) {
 	inBrowser(t, "people.mjs")
 }
 
-// TestTold has people hear on their own devices of what waits, and end the e-mails about it (testdata/told.mjs).
+// TestTold shows users notifications about waiting approvals on their own devices, and turns off the e-mails about them
+// (testdata/told.mjs).
 func TestTold(t *testing.T) {
 	t.Parallel()
 	drive(t, browsertest.NewWithWindows(t, "axe-core"), "told.mjs", "NOTIFY=mail",
 		"NOTIFY_FROM=countersign@example.com", "SMTP_URL=smtp://127.0.0.1:9")
 }
 
-// TestDesk does what users do apart from deciding: they link accounts, name conversations, copy and take back
+// TestDesk does the tasks of users other than decisions: they link accounts, name conversations, copy and undo
 // (testdata/desk.mjs).
 func TestDesk(t *testing.T) {
 	inBrowser(t, "desk.mjs")
@@ -73,10 +74,10 @@ func TestAttach(t *testing.T) {
 
 // TestUpload uploads files that are too large for a request (testdata/upload.mjs).
 func TestUpload(t *testing.T) {
-	inBrowser(t, "upload.mjs", "MAX_TOKENS_PER_DAY=0") // files have more than a user's tokens of a day
+	inBrowser(t, "upload.mjs", "MAX_TOKENS_PER_DAY=0") // one file has more tokens than a user's daily limit
 }
 
-// TestMemory has an agent note what its user says, and edits, saves and deletes the notes and the preferences
+// TestMemory makes an agent note facts about its user, and edits, saves and deletes the notes and the preferences
 // (testdata/memory.mjs). A server without such an agent has only the preferences (testdata/nomemory.mjs).
 func TestMemory(t *testing.T) {
 	t.Parallel()
@@ -96,7 +97,7 @@ func TestMemory(t *testing.T) {
 	browser.Run("testdata/nomemory.mjs", server.url, nil)
 }
 
-// TestDecided decides on many cards, and takes decisions back (testdata/decided.mjs).
+// TestDecided decides about many cards, and undoes decisions (testdata/decided.mjs).
 func TestDecided(t *testing.T) {
 	inBrowser(t, "decided.mjs")
 }

@@ -16,8 +16,8 @@ import (
 )
 
 // TestReadme follows README.md and the pages that its table links, with their own code, files and commands: the first
-// e-mail with curl, the demo host, a plan, a tool, an agent that has the tool, and an approval of its first call, with
-// curl and in the browser.
+// e-mail with curl, the demo host, a plan, a tool, an agent that has the tool, and an approval of the agent's first
+// call, with curl and in the browser.
 func TestReadme(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")
@@ -57,7 +57,7 @@ func TestReadme(t *testing.T) {
 	n.stop()
 }
 
-// pages returns README.md and the pages that it links to begin with.
+// pages returns README.md and the pages that its table links.
 func pages(t *testing.T) string {
 	t.Helper()
 	text := read(t, "../../README.md")
@@ -90,7 +90,7 @@ func (n *newcomer) section(title string) string {
 	return section
 }
 
-// code returns a block of a section: lines that are indented by four spaces, without them.
+// code returns a block of a section: the lines that are indented by four spaces, without the indent.
 func (n *newcomer) code(title string, number int) string {
 	n.t.Helper()
 	var blocks []string
@@ -111,8 +111,8 @@ func (n *newcomer) code(title string, number int) string {
 	return blocks[number]
 }
 
-// approveByHand runs the commands of the first run, with another body of /run if one is given. They print the run that
-// waits, the answer to the yes, and the mailbox.
+// approveByHand runs the commands of the first run, with another body of /run if one is given. They print the waiting
+// run, the answer to the approval, and the mailbox.
 func (n *newcomer) approveByHand(body string) {
 	n.t.Helper()
 	commands := n.code("A first run", 0)
@@ -122,7 +122,8 @@ func (n *newcomer) approveByHand(body string) {
 	n.approved(n.byHand(commands), 0)
 }
 
-// approved checks answers: that there is a run that waits for one yes, then the yes, with which the run has ended.
+// approved checks that the answers have a run that waits for one approval, and then the approval, with which the run
+// has ended.
 func (n *newcomer) approved(answers []answer, from int) {
 	n.t.Helper()
 	if len(answers) < from+2 || len(answers[from].Approvals) != 1 || answers[from].Status != "awaiting_confirmation" {
@@ -133,7 +134,7 @@ func (n *newcomer) approved(answers []answer, from int) {
 	}
 }
 
-// answer is what README's commands print of the server's answers.
+// answer is an answer of the server, as README's commands print it.
 type answer struct {
 	OK        bool
 	Status    string
@@ -141,8 +142,8 @@ type answer struct {
 	Approvals []struct{ ApprovalID, ArgsHash string }
 }
 
-// byHand runs commands of README in the shell, exactly as they are there but for the server's address, and returns the
-// answers that they print.
+// byHand runs commands of README in the shell, unchanged except for the server's address, and returns the answers that
+// they print.
 func (n *newcomer) byHand(commands string) (answers []answer) {
 	n.t.Helper()
 	script := strings.NewReplacer("localhost:8080", n.addr, "127.0.0.1:8080", n.addr).Replace(commands)
@@ -169,7 +170,8 @@ func (n *newcomer) cleanUpByHand() {
 	}
 }
 
-// planByHand runs the commands for a plan after those of the first run: a plan that waits, confirmed, and its issue.
+// planByHand runs the commands for a plan after those of the first run: a plan waits, is confirmed, and creates its
+// issue.
 func (n *newcomer) planByHand() {
 	n.t.Helper()
 	answers := n.byHand(n.code("A first run", 0) + n.code("Try a plan", 0))
@@ -193,8 +195,8 @@ func (n *newcomer) shell(script string) []byte {
 	return out
 }
 
-// withTool lays README's tool over the sources, and returns the name of the overlay: go build takes it for a file of
-// the folder that README names, and the two lines that README says to change as changed.
+// withTool adds README's tool to the sources by an overlay, and returns the overlay's name. The overlay adds the file
+// to the folder that README names, and changes the two lines that README says to change.
 func (n *newcomer) withTool() string {
 	n.t.Helper()
 	code := n.code("A tool of your own", 0)
@@ -237,7 +239,7 @@ func (n *newcomer) withTool() string {
 	return file
 }
 
-// withAgent writes README's agent into the file that its first line names, and takes over the setting of its command.
+// withAgent writes README's agent to the file that its first line names, and applies the setting of its command.
 func (n *newcomer) withAgent() {
 	n.t.Helper()
 	file := n.code("An agent of your own", 0)
@@ -253,7 +255,7 @@ func (n *newcomer) withAgent() {
 	n.env = append(n.env, setting)
 }
 
-// notes checks that there are so many notes, each with the words that were approved.
+// notes checks the number of notes, and that each has the approved text.
 func (n *newcomer) notes(want int) {
 	n.t.Helper()
 	names, err := filepath.Glob(filepath.Join(n.dir, "*.txt"))

@@ -18,13 +18,13 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// devServer is scripts/dev as its users start it, with nothing configured.
+// devServer is scripts/dev as its users start it, without configuration.
 type devServer struct {
 	t              *testing.T
 	program, data  string
 	addr, url, log string
 	flags, env     []string
-	dir            string // where it runs; empty: here
+	dir            string // the folder where it runs; empty: this one
 	process        *exec.Cmd
 }
 
@@ -60,7 +60,7 @@ func drive(t *testing.T, browser *browsertest.Browser, script string, env ...str
 	return server
 }
 
-// programs is the folder of what the tests build; TestMain makes it, and removes it.
+// programs is the folder of the programs that the tests build. TestMain creates and removes it.
 var programs string
 
 // built builds scripts/dev once for all tests, and returns its path.
@@ -78,7 +78,7 @@ func build(program string, flags ...string) error {
 	return nil
 }
 
-// start starts the server on its data and waits until it serves.
+// start starts the server on its data, and waits until it answers.
 func (s *devServer) start() {
 	s.t.Helper()
 	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -89,7 +89,7 @@ func (s *devServer) start() {
 	s.process = exec.Command(s.program, append([]string{"-addr", s.addr}, s.flags...)...)
 	s.process.Dir = s.dir
 	s.process.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "DATA_DIR=" + s.data,
-		"MAX_RUNS_PER_MINUTE=0"}, s.env...) // one user does more than a user may
+		"MAX_RUNS_PER_MINUTE=0"}, s.env...) // one user exceeds the limits
 	s.process.Stdout, s.process.Stderr = log, log
 	if err := s.process.Start(); err != nil {
 		s.t.Fatal(err)
@@ -108,7 +108,7 @@ func (s *devServer) restart() {
 	s.start()
 }
 
-// tell logs what the server has printed, if the test has failed.
+// tell logs the server's output, if the test has failed.
 func (s *devServer) tell() {
 	if s.t.Failed() {
 		said, err := os.ReadFile(s.log)
@@ -116,7 +116,7 @@ func (s *devServer) tell() {
 	}
 }
 
-// stop ends it in good order.
+// stop stops the server normally.
 func (s *devServer) stop() {
 	s.t.Helper()
 	if err := s.process.Process.Signal(os.Interrupt); err != nil {
@@ -128,7 +128,7 @@ func (s *devServer) stop() {
 	s.process = nil
 }
 
-// kill ends it with no warning, as a crash would.
+// kill kills the server without warning, like a crash.
 func (s *devServer) kill() {
 	if s.process == nil {
 		return

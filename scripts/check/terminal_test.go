@@ -10,22 +10,22 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// TestTerminalView uses the view of terminals in Chromium (testdata/terminal.mjs), on an API that says what the script
-// tells it to.
+// TestTerminalView uses the view of terminals in Chromium (testdata/terminal.mjs), with an API whose answers the script
+// sets.
 func TestTerminalView(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")
 	browser.Run("testdata/terminal.mjs", newFakeAPI(t).URL, nil)
 }
 
-// TestTerminal uses terminals in Chromium as a newcomer would, on the demo host (testdata/demohost.mjs), and kills the
-// server with -9 while a command waits.
+// TestTerminal uses terminals in Chromium as a new user, on the demo host (testdata/demohost.mjs), and kills the server
+// with -9 while a command waits.
 func TestTerminal(t *testing.T) {
 	inBrowser(t, "demohost.mjs")
 }
 
-// TestTerminalOnSSHD uses a host of one's own in Chromium (testdata/sshd.mjs), on OpenSSH's server, and kills ours with
-// -9 while a shell is open.
+// TestTerminalOnSSHD uses a user's own host in Chromium (testdata/sshd.mjs), on OpenSSH's server, and kills the local
+// server with -9 while a shell is open.
 func TestTerminalOnSSHD(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")

@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// TestConsoleTypes has the TypeScript compiler check the console's modules by their JSDoc types.
+// TestConsoleTypes checks the console's modules with the TypeScript compiler, by their JSDoc types.
 func TestConsoleTypes(t *testing.T) {
 	node := browsertest.Node(t)
 	tsc := filepath.Join(os.Getenv("PLAYWRIGHT_DIR"), "node_modules", "typescript", "bin", "tsc")

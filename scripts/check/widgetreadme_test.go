@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/browsertest"
 )
 
-// TestWidgetReadme uses the two pages of shared/web/widget/README.md in the browser, unchanged but for the addresses,
-// beside a server that allows their origin and has the README's action.
+// TestWidgetReadme uses the two pages of shared/web/widget/README.md in the browser, unchanged except for the
+// addresses, with a server that allows their origin and has the README's action.
 func TestWidgetReadme(t *testing.T) {
 	t.Parallel()
 	browser := browsertest.New(t, "axe-core")

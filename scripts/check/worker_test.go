@@ -25,7 +25,7 @@ func TestWorker(t *testing.T) {
 	browser.Run("testdata/worker.mjs", server.URL, func() { t.Error("the script asked for a restart") })
 }
 
-// deployment is a server of the console that the script switches off and updates (/deployment/STATE). It notes the
+// deployment is a server of the console that the script switches off and updates (/deployment/STATE). It records the
 // requested paths.
 type deployment struct {
 	next http.Handler
@@ -59,7 +59,7 @@ func (d *deployment) enter(state string) string {
 	return strings.Join(paths, " ")
 }
 
-// note keeps the request and returns the state.
+// note records the request and returns the state.
 func (d *deployment) note(path string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// program builds a program of the cookbook and returns what starts it in a folder, without a key.
+// program builds a program of the cookbook. It returns a function that starts it in a folder, without a key.
 func program(t *testing.T, name string) func(in string, args ...string) *exec.Cmd {
 	t.Helper()
 	realpart.Long(t, "it builds a program of the cookbook")
@@ -62,7 +62,7 @@ func TestHello(t *testing.T) {
 	}
 }
 
-// TestScripted runs the program that has its model's answers, with an environment that names no model.
+// TestScripted runs the program that contains its model's answers, without a model in the environment.
 func TestScripted(t *testing.T) {
 	t.Parallel()
 	const want = "Approved: Mail to ana@example.com {\"text\":\"The demo is at ten.\",\"to\":\"ana@example.com\"}\n" +
@@ -106,7 +106,7 @@ func TestStructured(t *testing.T) {
 	}
 }
 
-// TestSession kills the program in the middle of a tool, continues its session, and asks on in it.
+// TestSession kills the program in the middle of a tool, continues its session, and asks another question in it.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	start, in := program(t, "session"), t.TempDir()
@@ -125,8 +125,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// killedAt starts a program, kills it with SIGKILL when it prints the line, and returns its session's id and what it
-// has printed, without the id.
+// killedAt starts a program and kills it with SIGKILL when it prints the line. It returns the session's ID, and the
+// output without that ID.
 func killedAt(t *testing.T, cmd *exec.Cmd, line string) (id, seen string) {
 	t.Helper()
 	out, err := cmd.StdoutPipe()
@@ -157,7 +157,7 @@ func killedAt(t *testing.T, cmd *exec.Cmd, line string) (id, seen string) {
 	return id, seen
 }
 
-// TestApprove leaves a question, and answers it in each way in a process of its own.
+// TestApprove leaves a question open, and answers it in each way in a separate process.
 func TestApprove(t *testing.T) {
 	t.Parallel()
 	const question = "Mail to ana@example.com\n" + `{"Text":"The demo is at ten.","To":"ana@example.com"}` + "\n[y/n] "
@@ -179,7 +179,7 @@ func TestApprove(t *testing.T) {
 	}
 }
 
-// TestSkills has the model follow a skill, which keeps it from another tool.
+// TestSkills makes the model follow a skill that does not allow one of the tools.
 func TestSkills(t *testing.T) {
 	t.Parallel()
 	want := "called activate_skill <nil>\nfollows the skill release-notes\ncalled read_skill_file <nil>\n" +
@@ -192,7 +192,7 @@ func TestSkills(t *testing.T) {
 	}
 }
 
-// TestMCP has a tool of a server wait for a yes, and one that only reads run at once.
+// TestMCP checks that one tool of a server waits for approval, and that one that only reads runs at once.
 func TestMCP(t *testing.T) {
 	t.Parallel()
 	start := program(t, "mcp")
@@ -207,7 +207,7 @@ func TestMCP(t *testing.T) {
 	}
 }
 
-// TestProgramLengths holds the programs to what can be read at a glance, and to saying that a script answers them.
+// TestProgramLengths limits the length of the programs, and checks that each names the script that answers it.
 func TestProgramLengths(t *testing.T) {
 	files, err := filepath.Glob("*/main.go")
 	if err != nil || len(files) < 3 {

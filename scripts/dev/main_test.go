@@ -45,7 +45,7 @@ func TestLaunch(t *testing.T) {
 	}
 }
 
-// TestCompileFails passes on what the compiler says, and starts nothing.
+// TestCompileFails checks that the compiler's messages are passed on, and that nothing is started.
 func TestCompileFails(t *testing.T) {
 	launcher, dir := built(t), t.TempDir()
 	fakeGo(t, dir, 1, "echo 'local/main.go:3:1: syntax error' >&2; exit 1")

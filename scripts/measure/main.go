@@ -3,8 +3,8 @@
 //
 //	go run ./scripts/measure [folder of the module]
 //
-// With -sample it prints doc comments, paragraphs of pages and messages instead, drawn by a seed. Somebody who did not
-// write them should read each one once and understand it:
+// With -sample it instead prints doc comments, paragraphs of pages, and messages. A seed selects them. Somebody who did
+// not write them should understand each one on the first reading:
 //
 //	go run ./scripts/measure -sample 7
 package main

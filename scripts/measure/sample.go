@@ -20,7 +20,7 @@ import (
 // A passage is one doc comment, paragraph or message, and the place where it is.
 type passage struct{ at, text string }
 
-// prose holds all passages of the module that a user or an engineer reads.
+// prose holds all passages of the module that users or engineers read.
 type prose struct {
 	root                           string
 	comments, paragraphs, messages []passage
@@ -116,7 +116,7 @@ func (p *prose) readGo(path string) error {
 var speakers = []string{"Code", "Debug", "Error", "Errorf", "Fprintf", "Fprintln", "Info", "Invalid", "New", "Printf",
 	"Println", "Sprintf", "Unavailable", "Warn", "Within"}
 
-// speaks reports whether a call makes an error, a log line or another text.
+// speaks reports whether a call makes an error, a log line or another text for people.
 func speaks(call *ast.CallExpr) bool {
 	f, ok := call.Fun.(*ast.SelectorExpr)
 	return ok && slices.Contains(speakers, f.Sel.Name)

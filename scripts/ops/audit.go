@@ -95,7 +95,7 @@ type chain struct {
 	broken  bool // the document with the head cannot be read
 	entries []audit.Entry
 	filed   []string // mismatches between the entries and their documents
-	granted []string // permissions that the user's own chain says were taken away, and that documents give again
+	granted []string // permissions that the user's own chain records as revoked, and that documents grant again
 }
 
 // run checks one chain. The head is read before and after the entries, because a run can advance in between.

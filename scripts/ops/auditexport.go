@@ -38,7 +38,7 @@ func auditOf(flags *flag.FlagSet) runFunc {
 		if err != nil {
 			return err
 		}
-		if err := os.Mkdir(*dir, 0o700); err != nil { // another export's lines would be in it twice
+		if err := os.Mkdir(*dir, 0o700); err != nil { // an existing file could already have lines of another export
 			return err
 		}
 		x := exported{dir: *dir, files: map[string]*os.File{}, entries: map[string]int{}}

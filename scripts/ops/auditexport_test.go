@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// TestAuditExport exports the audit of two runs. The files have each entry once, without content. The chains verify
-// from the files alone, and every member of an entry is a column of the schema with its type.
+// TestAuditExport exports the audit of two runs. The files have each entry once, without content. The chains can be
+// verified from the files alone. Every member of an entry is a column of the schema, with the member's type.
 func TestAuditExport(t *testing.T) { onBothStores(t, exportsAudit) }
 
 func exportsAudit(w *deployment) {

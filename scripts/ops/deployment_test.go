@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
-// canary occurs in every text that the user ana writes.
+// canary occurs in every text that the user Ana writes.
 const canary = "cinnamon-tern-4411"
 
 // deployment is a running Countersign with a user, and the environment of an operator.
@@ -63,7 +63,7 @@ func (w *deployment) prints(want []string, args ...string) string {
 	return out
 }
 
-// mail makes ana's run request an e-mail. If approve is set, ana approves it and it is sent.
+// mail makes Ana's run request an e-mail. If approve is set, Ana approves it and it is sent.
 func (w *deployment) mail(approve bool) (runID string) {
 	w.t.Helper()
 	w.SetModel(testkit.Wants("gmail_send", testkit.Mail("bob@example.com", canary, canary)))

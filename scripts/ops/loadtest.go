@@ -22,13 +22,13 @@ import (
 const harmless = "This is a load test. Call no tool. Answer with the word ok."
 
 const (
-	maxTries = 20               // of one request that is refused for now
-	longest  = time.Minute      // wait between two of them
-	patience = 30 * time.Minute // for one run
+	maxTries = 20               // the maximum number of tries of a request that is refused temporarily
+	longest  = time.Minute      // the longest wait between two tries
+	patience = 30 * time.Minute // the longest wait for one run
 )
 
-// loadTest starts runs at a deployment with the tokens of users, and deletes the conversations of those that end. It
-// approves nothing; calls that a user always allows still run.
+// loadTest starts runs at a deployment with the tokens of users, and deletes the conversations of the runs that end. It
+// approves nothing. Calls that a user always allows still run.
 func loadTest(flags *flag.FlagSet) runFunc {
 	tokens := flags.String("token", "", "ID tokens of the users, separated by commas (default: LOADTEST_TOKENS)")
 	runs := flags.Int("runs", 100, "the number of runs")
@@ -58,13 +58,13 @@ type load struct {
 	prompt string
 
 	mu       sync.Mutex
-	ended    map[string]int // by status or error
+	ended    map[string]int // number of runs, by status or error
 	took     []time.Duration
-	refused  int // requests that were refused for now, and repeated
-	rejected int // calls
+	refused  int // requests that were refused temporarily, and repeated
+	rejected int // rejected calls
 }
 
-// all starts the runs, some at the same time, and waits for them.
+// all starts the runs, several at a time, and waits for them.
 func (l *load) all(ctx context.Context, runs, atOnce int) {
 	next := make(chan int)
 	var working sync.WaitGroup
@@ -90,7 +90,8 @@ func (l *load) all(ctx context.Context, runs, atOnce int) {
 	working.Wait()
 }
 
-// one starts a run, follows it to its end, rejects whatever it asks for, and deletes its conversation.
+// one starts a run and follows it to its end. It rejects every call that waits for approval, and then deletes the
+// conversation.
 func (l *load) one(ctx context.Context, user testkit.Client, key string) (status string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

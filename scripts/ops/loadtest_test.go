@@ -7,8 +7,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// TestLoadTest puts load on a deployment with two users. All runs end, a model that wants to send an e-mail is refused,
-// and no conversation is left. A failed run is a negative result.
+// TestLoadTest puts load on a deployment with two users. All runs end, the e-mail that a model requests is rejected,
+// and no conversation is left. A failed run makes the command fail.
 func TestLoadTest(t *testing.T) {
 	w := newDeployment(t, testkit.Unlimited...)
 	w.SetModel(testkit.Says("ok"))

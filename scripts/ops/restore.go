@@ -61,9 +61,9 @@ func restore(flags *flag.FlagSet) runFunc {
 	}
 }
 
-// quarantine marks the open runs of a store that is a copy of the given time, and disables the users whom the exported
-// audit in the folder from says were disabled. It refuses a store with a later change, unless the store was quarantined
-// already: that is another store, or one that functions have used since.
+// quarantine marks the open runs of a store that is a copy from the time since. It disables the users whom the exported
+// audit in the folder from records as disabled. It refuses a store with a change later than since, unless the store was
+// already quarantined with that time. Such a store is not the copy, or functions have used it since.
 func (o *operator) quarantine(ctx context.Context, a *app.App, since, from string) error {
 	at, err := time.Parse(time.RFC3339, since)
 	switch {
@@ -90,8 +90,9 @@ func (o *operator) quarantine(ctx context.Context, a *app.App, since, from strin
 	return err
 }
 
-// disableAgain disables each user who is disabled according to the last such entry in the exported audit. The linked
-// accounts stay until revoke or delete-user runs again, because the functions look up calls with them.
+// disableAgain disables each user whose last entry in the exported audit disables the user or begins the deletion of
+// the user's data. It keeps the linked accounts, because the functions look up calls with them. revoke or delete-user
+// removes them later.
 func (o *operator) disableAgain(ctx context.Context, a *app.App, from string) error {
 	last, err := lastOfUsers(from)
 	if err != nil {
@@ -116,8 +117,8 @@ func (o *operator) disableAgain(ctx context.Context, a *app.App, from string) er
 	return nil
 }
 
-// lastOfUsers returns, by user, the last entry of an exported audit that disables or enables the user, or with which
-// the deletion of the user's data began. The deletion of a conversation has its ID.
+// lastOfUsers returns, by user ID, the last entry of an exported audit that disables or enables the user, or that
+// begins the deletion of the user's data. Entries about a deleted conversation are under the conversation's ID.
 func lastOfUsers(from string) (map[string]audit.Entry, error) {
 	files, err := filepath.Glob(filepath.Join(from, "*.ndjson"))
 	if err == nil && len(files) == 0 {
@@ -224,8 +225,8 @@ func countCalls(r run.Run, kept records.RunDetails) restoredRun {
 	return c
 }
 
-// printRestore prints the counts, and the runs that need attention. It returns errFailed as long as calls have to be
-// looked up.
+// printRestore prints the counts, and the runs that need attention. It returns errFailed while any calls still have to
+// be looked up.
 func (o *operator) printRestore(r unit.Restore, all []restoredRun) error {
 	var sum restoredRun
 	for _, c := range all {

@@ -20,16 +20,16 @@ import (
 
 const mayRead = "https://www.googleapis.com/auth/gmail.readonly"
 
-// TestRestore rehearses the loss of a store. The backup is taken while 50 runs are in each of their states, and while
-// effects take place. The deployment continues; then its store is lost, and the backup is put back under the operator's
-// command. No effect takes place twice, and none is forgotten: each is recorded, or a user is asked about it.
+// TestRestore rehearses the loss of a store. The backup is taken while 50 runs are in their different states, and while
+// effects take place. The deployment continues. Then its store is lost, and the operator's command puts the backup
+// back. No effect takes place twice, and none is forgotten: each is recorded, or a user is asked about it.
 func TestRestore(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		w := newDeployment(t, uncapped...)
 		var copied map[string][]byte
 		rehearse(w, func() { copied = w.copies() }, func() []string {
 			w.putsBack(copied)
-			return nil // the store knows by itself that it is a copy
+			return nil // the store detects by itself that it is a copy
 		})
 	})
 	t.Run("firestore", func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestRestore(t *testing.T) {
 				t.Error(err)
 			}
 		}, func() []string {
-			w.prints(nil, "waiting") // the lost database still answers, and is not the one to restore
+			w.prints(nil, "waiting") // the lost database still responds, and must not be restored
 			if _, _, err := w.ops("restore", "-since", at.Format(time.RFC3339Nano)); err == nil ||
 				!strings.Contains(err.Error(), "not a copy of that time") {
 				t.Errorf("the live database is quarantined: %v", err)
@@ -117,7 +117,7 @@ func TestRestoreDisabledUsers(t *testing.T) {
 	}
 }
 
-// The numbers of runs in the rehearsal, by what they do when the backup is taken. They are 50.
+// The numbers of runs in the rehearsal, by their state when the backup is taken. The sum is 50.
 const (
 	manyDone   = 6  // ended
 	manySeen   = 8  // approved; the mailbox of their user is readable
@@ -152,7 +152,7 @@ func rehearse(w *deployment, backup func(), restore func() []string) {
 	w.prints([]string{"problems: 0"}, "verify")
 }
 
-// e-mails starts runs that want to send an e-mail each.
+// mails starts n runs that each request an e-mail.
 func (w *rehearsal) mails(n int, uid, what string) (all []testkit.Answer) {
 	for i := range n {
 		text := fmt.Sprintf("%s %d", what, i)
@@ -161,7 +161,7 @@ func (w *rehearsal) mails(n int, uid, what string) (all []testkit.Answer) {
 	return all
 }
 
-// events starts runs that want to create an event each.
+// events starts n runs that each request an event.
 func (w *rehearsal) events(n int, what string) (all []testkit.Answer) {
 	tomorrow := time.Now().Add(24 * time.Hour).Truncate(time.Hour)
 	for i := range n {
@@ -171,7 +171,7 @@ func (w *rehearsal) events(n int, what string) (all []testkit.Answer) {
 	return all
 }
 
-// decide decides about the runs.
+// decide makes the same decision about each of the runs.
 func (w *rehearsal) decide(uid, decision string, runs []testkit.Answer) {
 	w.t.Helper()
 	for _, r := range runs {
@@ -179,7 +179,7 @@ func (w *rehearsal) decide(uid, decision string, runs []testkit.Answer) {
 	}
 }
 
-// begins brings the runs into their states.
+// begins brings the runs into their states before the backup.
 func (w *rehearsal) begins() {
 	w.SetScopes("ana", append(slices.Clone(testkit.Scopes), mayRead)...)
 	w.decide("ana", "approve_once", w.mails(manyDone, "ana", "done before"))
@@ -202,7 +202,8 @@ func (w *rehearsal) begins() {
 	}
 }
 
-// backsUp takes the backup while the effects of begun take place: their intents are stored, and their outcomes are not.
+// backsUp takes the backup while the effects of the runs in begun take place. Their intents are stored, but not their
+// outcomes.
 func (w *rehearsal) backsUp(backup func()) {
 	var mu sync.Mutex
 	waiting, taken := 0, make(chan struct{})
@@ -232,7 +233,7 @@ func (w *rehearsal) backsUp(backup func()) {
 	w.SetFault(nil)
 }
 
-// goesOn lets the deployment work on after the backup.
+// goesOn continues the deployment after the backup.
 func (w *rehearsal) goesOn() {
 	w.decide("ana", "undo", w.held) // first, because its time is short
 	w.decide("ana", "approve_once", w.cards)
@@ -245,7 +246,7 @@ func (w *rehearsal) goesOn() {
 	}
 }
 
-// restores runs the operator's command, and lets the server look up the calls.
+// restores runs the operator's command, and makes the server look up the calls.
 func (w *rehearsal) restores(flags []string) {
 	t := w.t
 	open := slices.Concat(w.seen, w.unseen, w.cards, w.later, w.held, w.begun)
@@ -283,7 +284,7 @@ func (w *rehearsal) restores(flags []string) {
 	}
 }
 
-// ends lets the users answer what they are asked after the restore.
+// ends makes the users answer the reviews after the restore.
 func (w *rehearsal) ends() {
 	t := w.t
 	for _, r := range w.unseen {
@@ -308,7 +309,7 @@ func (w *rehearsal) ends() {
 	}
 }
 
-// asks makes the user's run request a call, which waits for approval.
+// asks makes a run of the user request a call that waits for approval.
 func (w *deployment) asks(uid, tool string, args any) testkit.Answer {
 	w.t.Helper()
 	w.SetModel(testkit.Wants(tool, args))
@@ -319,7 +320,7 @@ func (w *deployment) asks(uid, tool string, args any) testkit.Answer {
 	return r
 }
 
-// decides decides about the only waiting call of the run.
+// decides makes a decision about the only waiting call of the run.
 func (w *deployment) decides(uid string, r testkit.Answer, decision string) {
 	w.t.Helper()
 	if len(r.Approvals) != 1 {

@@ -15,11 +15,12 @@ var hostKey = map[string]string{"type": "ssh-ed25519",
 	"key":    "AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl",
 	"sha256": "SHA256:+DiY3wvvV6TuJJhbpZisF/zLDA0zPMSvHdkr4UvCOqU"}
 
-// TestVerifyReturned takes away each kind of permission, and puts the earlier copy of the document back, as somebody
-// with all rights on the store can. Verify names it. Before, and after the permission is taken away, it finds nothing.
+// TestVerifyReturned revokes each kind of permission, and then restores the earlier copy of its document, as somebody
+// with all rights on the store can. verify must name the permission. Before that, and right after the revocation, it
+// must find nothing.
 func TestVerifyReturned(t *testing.T) {
 	for name, c := range map[string]struct {
-		give func(*deployment) (path string) // gives the permission; its document
+		give func(*deployment) (path string) // grants the permission, and returns the path of its document
 		take func(*deployment)
 		want string
 	}{
@@ -95,7 +96,7 @@ func (w *deployment) document(path string) store.Doc {
 	return docs[0]
 }
 
-// answers sends a request of ana's, which must succeed.
+// answers sends a request of Ana's, which must succeed.
 func (w *deployment) answers(method, path string, body any) testkit.Answer {
 	w.t.Helper()
 	ana, err := w.As(w.t.Context(), "ana")
@@ -121,7 +122,7 @@ func (w *deployment) id(list, member string) string {
 	return id
 }
 
-// addsHost adds a host of ana's, and returns the path of its document.
+// addsHost adds a host of Ana's, and returns the path of its document.
 func (w *deployment) addsHost(autoRun string) string {
 	w.t.Helper()
 	w.answers("POST", "/api/agent/hosts", map[string]any{"name": "web", "host": "web.example.com", "username": "ana",

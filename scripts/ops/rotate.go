@@ -91,15 +91,15 @@ func nextChatKey(cfg config.Config, retire bool) (string, error) {
 	return nextKeys("CHAT_KEY", held, retire)
 }
 
-// nextKeys returns a list of keys with a new one at its beginning, or its first one alone. If the list is full, its
-// last key ends.
+// nextKeys returns the list of keys with a new one at its beginning. If the list is full, it drops the last key. With
+// retire it returns only the first key.
 func nextKeys(variable, held string, retire bool) (string, error) {
 	fresh := make([]byte, 32)
 	rand.Read(fresh)
 	return listed(variable, held, base64.StdEncoding.EncodeToString(fresh), retire)
 }
 
-// listed is nextKeys with the fresh key.
+// listed is nextKeys with the new key given.
 func listed(variable, held, fresh string, retire bool) (string, error) {
 	if held == "" {
 		return "", fmt.Errorf("%s is not set", variable)
@@ -130,7 +130,7 @@ func nextVapidKey(cfg config.Config, retire bool) (string, error) {
 // maxSecret is the maximum size of a secret in a file, in bytes.
 const maxSecret = 64 << 10
 
-// nextMCPSecrets returns the secrets with the content of the file for the one with the name.
+// nextMCPSecrets returns the secrets, with the content of the file as the value of the named one.
 func nextMCPSecrets(held, name, file string, retire bool) (string, error) {
 	switch {
 	case retire:
@@ -164,8 +164,8 @@ func nextMCPSecrets(held, name, file string, retire bool) (string, error) {
 	return string(next), err
 }
 
-// nextWebhookKeys returns the keys of all endpoints with a new one at the beginning of each list, or the first ones
-// alone. An endpoint has at most two.
+// nextWebhookKeys returns the keys of all endpoints, with a new key at the beginning of each list. With retire it
+// returns only the first key of each list. An endpoint has at most two keys.
 func nextWebhookKeys(held string, retire bool) (string, error) {
 	if held == "" {
 		return "", errors.New("WEBHOOK_KEYS is not set")

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/pushservice"
 )
 
-// restarts ends Countersign and starts it again with more settings, as an apply with other secrets does.
+// restarts stops Countersign and starts it again with more settings, like a deployment with new secrets.
 func (w *deployment) restarts(settings map[string]string) {
 	w.t.Helper()
 	maps.Copy(w.env, settings)
@@ -41,7 +41,7 @@ func (w *deployment) starts() {
 	}
 }
 
-// says sends a message of ana's in a conversation, and returns the answer.
+// says sends a message of Ana's in a conversation, and returns the answer.
 func (w *deployment) says(history any) testkit.Answer {
 	w.t.Helper()
 	w.SetModel(testkit.Says("Hello."))
@@ -61,8 +61,9 @@ func (w *deployment) rotated(key string, flags ...string) string {
 	return strings.TrimSpace(w.prints(nil, append([]string{"rotate", key}, flags...)...))
 }
 
-// TestRotate rotates the keys of linked accounts and of conversations, and retires the earlier ones. A conversation and
-// an account outlive the rotation. A conversation does not outlive the retirement, and its error says why.
+// TestRotate rotates the keys of linked accounts and of conversations, and retires the earlier ones. Conversations and
+// accounts stay usable after the rotation. After the retirement, an old conversation is refused, and the error says
+// why.
 func TestRotate(t *testing.T) {
 	onBothStores(t, func(w *deployment) {
 		w.mail(true)
@@ -182,7 +183,7 @@ func TestRotateVapidKey(t *testing.T) {
 	}
 }
 
-// subscribes subscribes a browser of ana's with the key that the server offers.
+// subscribes subscribes a browser of Ana's with the key that the server offers.
 func (w *deployment) subscribes(service *pushservice.Service) *pushservice.Browser {
 	w.t.Helper()
 	const path = "/api/agent/push-subscriptions"
@@ -236,13 +237,13 @@ func TestRotateMCPSecret(t *testing.T) {
 	}
 }
 
-// TestRotateOAuthSecret gives the OAuth client another secret. While Countersign has the earlier one, which Google no
-// longer accepts, calls fail. No account is lost, so nothing has to be linked again.
+// TestRotateOAuthSecret gives the OAuth client another secret. While Countersign still has the earlier one, which
+// Google no longer accepts, calls fail. No account is lost, so nothing has to be linked again.
 func TestRotateOAuthSecret(t *testing.T) {
 	w := newDeployment(t)
 	w.mail(true)
 	w.OAuth.SetClient(w.Settings()["GOOGLE_OAUTH_CLIENT_ID"], "the-next-secret-of-the-client")
-	w.restarts(nil) // which forgets the access token
+	w.restarts(nil) // the new process has no access token yet
 	said := w.reads("ana", w.mail(true)).Actions[0]
 	if n := len(w.Effects()); n != 1 || said.ErrorReason != "token_endpoint" {
 		t.Fatalf("%d e-mails were sent with a secret that is not valid; ana reads %+v", n, said)
@@ -254,8 +255,7 @@ func TestRotateOAuthSecret(t *testing.T) {
 	}
 }
 
-// TestLinksAfterNewOAuthClient replaces the OAuth client. Its users have to link their accounts again, and are asked
-// to.
+// TestLinksAfterNewOAuthClient replaces the OAuth client. Its users are asked to link their accounts again.
 func TestLinksAfterNewOAuthClient(t *testing.T) {
 	w := newDeployment(t)
 	w.mail(true)

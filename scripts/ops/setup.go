@@ -26,8 +26,8 @@ const checkTimeout = 20 * time.Second
 
 // setup needs neither a store nor a queue. If neither the environment nor config/.gemini.yaml (or the file in
 // GEMINI_CONFIG) has a configuration, it writes that file from a template. It never overwrites a file. Otherwise it
-// checks that the configuration can be read and has a key, and that the service accepts it. The check is one request
-// that costs nothing. It never prints the key.
+// checks that the configuration can be read and has a key, and that the service accepts the key. This takes one free
+// request. setup never prints the key.
 func setup(*flag.FlagSet) runFunc {
 	return func(ctx context.Context, o *operator, _ []string) error {
 		said, ready := prepare(ctx, o.getenv)

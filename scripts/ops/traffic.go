@@ -47,7 +47,7 @@ func traffic(flags *flag.FlagSet) runFunc {
 	}
 }
 
-// trafficPlan has what the script depends on.
+// trafficPlan holds the values that the script is made from.
 type trafficPlan struct {
 	project, region, prefix, file string
 	functions                     []infra.Function

@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/infra"
 )
 
-// gcloudOfTest stands for gcloud. A file for each service has its newest revision, and another one the revisions that
-// have its requests, as gcloud prints them.
+// gcloudOfTest replaces gcloud. For each service, one file holds its newest revision, and another file holds the
+// revisions that get its requests, in gcloud's format.
 const gcloudOfTest = `#!/bin/sh
 set -eu
 [ "$1 $2" = "run services" ]
@@ -31,7 +31,7 @@ echo "$now" > "$GCLOUD/$service.traffic"
 echo "$service $to" >> "$GCLOUD/log"
 `
 
-// cloudRun is a pretended Cloud Run, with a folder for the scripts that ops prints.
+// cloudRun simulates Cloud Run, with a folder for the scripts that ops prints.
 type cloudRun struct {
 	t   *testing.T
 	dir string

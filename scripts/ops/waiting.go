@@ -63,7 +63,7 @@ func waiting(flags *flag.FlagSet) runFunc {
 	}
 }
 
-// printWaiting prints the counts, and the oldest runs first.
+// printWaiting prints the counts, and then the oldest runs.
 func (o *operator) printWaiting(runs []waitingRun, oldest int, now time.Time) error {
 	if len(runs) == 0 {
 		return o.printf("no open runs")

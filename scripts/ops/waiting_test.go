@@ -10,7 +10,8 @@ import (
 // anasName matches the user ana's name as a word of its own, because an ID can hold these letters.
 var anasName = regexp.MustCompile(`\bana\b`)
 
-// TestWaiting has an e-mail that waits and one that was sent. The waiting run is counted and listed without contents.
+// TestWaiting creates an e-mail that waits and one that was sent. The waiting run is counted and listed without
+// contents.
 func TestWaiting(t *testing.T) { onBothStores(t, whatWaits) }
 
 func whatWaits(w *deployment) {
@@ -29,7 +30,7 @@ func whatWaits(w *deployment) {
 	}
 }
 
-// TestAges has one run in each column, including one exactly at a column's limit.
+// TestAges creates one run in each column, including one exactly at a column's limit.
 func TestAges(t *testing.T) {
 	now := time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC)
 	var runs []waitingRun

@@ -44,7 +44,7 @@ func operatorFiles(root string, paths []string) (files, error) {
 				return err
 			}
 			if name := filepath.ToSlash(rel); file != filepath.Join(root, given) && path.Ext(name) == ".go" {
-				return nil // Go files in a folder get into the archive only as imports
+				return nil // Go files in a folder get into the archive only if they are imported
 			}
 			name := filepath.ToSlash(rel)
 			body, err := operatorFile(file, name, d, maxOperatorBytes-size)

@@ -86,7 +86,7 @@ func TestPackageReproducible(t *testing.T) {
 	if len(a) != len(m.Functions) || len(a) < realpart.Trials(4, 13) || !maps.EqualFunc(a, b, bytes.Equal) {
 		t.Fatalf("%d and %d archives of two folders differ", len(a), len(b))
 	}
-	fewer(t, first) // each kind of change below reaches some of these, and not all
+	fewer(t, first) // each kind of change below affects some of these, but not all
 	fewer(t, second)
 	t.Run("and a change reaches the archives that contain it", func(t *testing.T) {
 		file := filepath.Join(second, "functions/run/run.go")
@@ -161,7 +161,7 @@ func TestPackageReproducible(t *testing.T) {
 // readAgents lists the functions that read an operator's agents.
 var readAgents = []string{"approvals-resolve", "resume", "run", "runs", "stream", "sweep"}
 
-// fewer reduces the list of functions of a checkout to those that read agents and one that does not.
+// fewer reduces the list of functions of a checkout to the functions that read agents and one other.
 func fewer(t *testing.T, root string) {
 	t.Helper()
 	file := filepath.Join(root, "infra", "functions.json")
@@ -184,7 +184,7 @@ func fewer(t *testing.T, root string) {
 	put(t, file, string(body))
 }
 
-// listsAgents builds and starts the function runs as the cloud does, and expects the operator's agent in GET /agents.
+// listsAgents builds and starts the function runs as the cloud does. GET /agents must list the operator's agent.
 func listsAgents(t *testing.T, e entry, archive []byte) {
 	realpart.Long(t, "builds and starts a function")
 	firestore := emulators.Firestore(t)

@@ -39,7 +39,7 @@ func (c *command) list(ctx context.Context) error {
 	return nil
 }
 
-// shown is how many characters of a hash a user types.
+// shown is the number of a hash's characters that a user types.
 const shown = 8
 
 // decide prints the card that waits, and approves or rejects exactly that card. The user confirms an approval with the

@@ -27,7 +27,7 @@ func TestDecideOneCard(t *testing.T) {
 		args  []string
 		typed string
 		want  string // the decision; empty: none
-		says  string // in the output or the error
+		says  string // expected in the output or the error
 	}{
 		"typed": {one, []string{"approve", "s"}, "abcdef01\n", "a1 approve_once", "⟨U+202E⟩"},
 		"lines of a value": {one, []string{"approve", "s"}, "abcdef01\n", "a1 approve_once",
@@ -100,7 +100,7 @@ func TestInterruptAtPrompt(t *testing.T) {
 		if err := prompt(c, ctx); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v, want %v", name, err, context.Canceled)
 		}
-		_ = typist.Close() // the reader ends
+		_ = typist.Close() // the command's reader then ends
 	}
 }
 

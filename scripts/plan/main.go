@@ -146,7 +146,7 @@ func execute(ctx context.Context, args []string, getenv func(string) string, in 
 	return do(ctx)
 }
 
-// parse parses flags before, between and behind the other arguments, and returns these. Behind -- there are no flags.
+// parse parses flags at any position, and returns the other arguments. Arguments after -- are never flags.
 func parse(f *flag.FlagSet, args []string) (others []string, err error) {
 	for {
 		if err := f.Parse(args); err != nil || f.NArg() == 0 {
@@ -209,7 +209,8 @@ func (c *command) examples() string {
 	return cmp.Or(lines.String(), "  go run ./scripts/plan "+c.name+" SESSION\n")
 }
 
-// typed returns the next line that the user types, or what there is of it at the end of the input.
+// typed returns the next line that the user types. At the end of the input, it returns the incomplete last line, if
+// any.
 func (c *command) typed(ctx context.Context) (string, error) {
 	type input struct {
 		line string

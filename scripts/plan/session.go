@@ -179,7 +179,7 @@ func (c *command) print(s *planner.Session, body []byte) error {
 	var b strings.Builder
 	say := func(format string, args ...any) {
 		shown, _ := visible.Text(fmt.Sprintf(format, args...))            // text from others must not move the cursor
-		b.WriteString(strings.ReplaceAll(shown, "\n", "\n    | ") + "\n") // no line of it looks like one of ours
+		b.WriteString(strings.ReplaceAll(shown, "\n", "\n    | ") + "\n") // marks the text's further lines
 	}
 	say("session %s: %s, revision %d, until %s", s.SessionID, s.Status, s.Revision, s.Deadline.Format(time.RFC3339))
 	for i, t := range s.Tasks {

@@ -123,7 +123,7 @@ func ingress(f infra.Function, edge bool) string {
 // callers are the accounts that may call a function, by its callers in infra/functions.json.
 var callers = map[string]string{"queue": "agent-push", "events": "agent-push", "scheduler": "agent-scheduler"}
 
-// invokersHold checks that exactly one grant says who may call each function, and that it names the caller of
+// invokersHold checks that exactly one grant names the callers of each function, and that it names the caller in
 // infra/functions.json.
 func invokersHold(t testing.TB, s state) {
 	t.Helper()
@@ -157,11 +157,12 @@ func invokersHold(t testing.TB, s state) {
 // tooMuch are roles that no identity of a deployment needs.
 var tooMuch = []string{"roles/owner", "roles/editor", "roles/viewer", "roles/iam.securityAdmin", "roles/run.invoker"}
 
-// restricted are roles that are granted on a part of the project only, by a condition.
+// restricted holds roles that are granted only for a part of the project, by a condition.
 var restricted = []string{"roles/datastore.user", "roles/datastore.viewer", "roles/storage.objectViewer",
 	"roles/resourcemanager.projectIamAdmin"}
 
-// grantsHold checks all grants but those of functions' callers: none is public, a basic role, or on all databases.
+// grantsHold checks all grants except those to the functions' callers. None may be public, a basic role, or valid for
+// all databases.
 func grantsHold(t testing.TB, s state) {
 	t.Helper()
 	for _, r := range s.all(func(kind string) bool { return strings.HasSuffix(kind, "_iam_member") }) {

@@ -39,7 +39,7 @@ type plan struct {
 		Type    string `json:"type"`
 		Change  struct {
 			Actions []string        `json:"actions"`
-			After   json.RawMessage `json:"after"` // without values known only after an apply
+			After   json.RawMessage `json:"after"` // without values that are known only after an apply
 		} `json:"change"`
 	} `json:"resource_changes"`
 }
@@ -54,8 +54,8 @@ func (p plan) changed(kind string) (addresses []string) {
 	return addresses
 }
 
-// test runs a module's tests, with more arguments for terraform test. The error lists each failed assertion, in the
-// words of the test.
+// test runs a module's tests, with more arguments for terraform test. The error lists each failed assertion, with the
+// test's own message.
 func (w *workspace) test(ctx context.Context, dir string, more ...string) ([]run, error) {
 	if err := w.init(ctx, dir); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ type message struct {
 }
 
 func readTest(out []byte) (runs []run, faults []string, err error) {
-	of := map[string]int{} // a file and a run: its place in runs
+	of := map[string]int{} // index in runs, by file and run
 	for lines := json.NewDecoder(bytes.NewReader(out)); ; {
 		var m message
 		if err := lines.Decode(&m); err == io.EOF {

@@ -11,7 +11,7 @@ var (
 	quoted  = regexp.MustCompile(`"([^"]+)"`)
 )
 
-// alertsReach checks that every alert has its runbook, watches something that exists, and reaches somebody if there is
+// alertsReach checks that every alert has its runbook, watches something that exists, and notifies somebody if there is
 // a channel.
 func alertsReach(t testing.TB, s state) {
 	t.Helper()
@@ -64,7 +64,7 @@ func alertsReach(t testing.TB, s state) {
 	changesAreSeen(t, s)
 }
 
-// looksHold checks that uptime checks look each minute, and accept no invalid certificate.
+// looksHold checks that uptime checks run each minute, and accept no invalid certificate.
 func looksHold(t testing.TB, s state) {
 	t.Helper()
 	for _, u := range resources[struct {
@@ -81,7 +81,8 @@ func looksHold(t testing.TB, s state) {
 	}
 }
 
-// edgeHolds checks that every public function is behind the load balancer, if there is one, with its throttle.
+// edgeHolds checks that every public function is behind the load balancer, if there is one, and has the load balancer's
+// throttle.
 func edgeHolds(t testing.TB, s state) {
 	t.Helper()
 	if !behindEdge(s) {
@@ -125,7 +126,7 @@ func edgeHolds(t testing.TB, s state) {
 	redirects(t, s)
 }
 
-// throttles returns the IDs of the policies that limit the requests of one address.
+// throttles returns the IDs of the policies that limit the requests from one address.
 func throttles(t testing.TB, s state) map[string]bool {
 	t.Helper()
 	is := map[string]bool{}
@@ -164,8 +165,8 @@ func redirects(t testing.TB, s state) {
 	}
 }
 
-// workflowsHold checks that only the repository's own workflows get an identity, and that the state keeps what plans
-// must not write.
+// workflowsHold checks that only the repository's own workflows get an identity. It also checks that
+// terraform destroy disables no Google service, because that would affect the whole project.
 func workflowsHold(t testing.TB, s state) {
 	t.Helper()
 	for _, p := range resources[struct {

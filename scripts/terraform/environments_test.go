@@ -13,11 +13,11 @@ import (
 var instance = regexp.MustCompile(`\["[^"]*"\]`)
 
 // keeps checks the addresses that an environment plans, and the values of its variable file. Deployments have these
-// addresses in their states: Terraform destroys a resource whose address disappears without a moved block.
+// addresses in their states. If an address disappears without a moved block, Terraform destroys its resource.
 func keeps(t *testing.T, environment string, p plan) {
 	t.Helper()
 	file := "testdata/addresses.txt"
-	if environment == "dev" { // has no domain
+	if environment == "dev" { // dev has no domain
 		file = "testdata/addresses-dev.txt"
 	}
 	var addresses []string
@@ -68,7 +68,7 @@ func protected(t *testing.T, p plan) bool {
 }
 
 // TestState checks that a plan with the state of another environment or another prefix fails. terraform init writes the
-// file that selects the state. Only the validation is planned, which is fast.
+// file that selects the state. The test plans only the validation, which is fast.
 func TestState(t *testing.T) {
 	w := open(t)
 	dir := w.onlyEnvironment(t, map[string]string{"tests/plan.tftest.hcl": "run \"plan\" {\n  command = plan\n}\n"})
@@ -85,7 +85,7 @@ func TestState(t *testing.T) {
 	}{
 		{"agent", `"agent/dev"`, false}, {"agent", `"agent/prod"`, true}, {"agent", `null`, true},
 		{"agent", `"second/dev"`, true}, {"second", `"second/dev"`, false}, {"second", `"second/prod"`, true},
-		{"second", `"agent/dev"`, false}, // as the page said before, whatever the prefix
+		{"second", `"agent/dev"`, false}, // as the documentation said earlier, whatever the prefix
 	} {
 		text := `{"version": 3, "backend": {"type": "gcs", "config": {"prefix": ` + c.state + `}}}`
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -20,7 +20,7 @@ func (r *recorder) Errorf(format string, args ...any) {
 
 func (r *recorder) Error(args ...any) { r.Errorf("%s", fmt.Sprint(args...)) }
 
-// plantedFaults change the values of all resources of a type. Each has a part of the error that it must cause.
+// plantedFaults change the values of all resources of a type. want is a part of the error that the fault must cause.
 var plantedFaults = []struct{ kind, old, new, want string }{
 	{"google_pubsub_subscription", `"ack_deadline_seconds":\d+`, `"ack_deadline_seconds":10`, "waits 10 s"},
 	{"google_pubsub_subscription", `"ttl":""`, `"ttl":"2678400s"`, "expires"},

@@ -11,17 +11,17 @@ import (
 	"testing"
 )
 
-// These files have every value of the environment prod, and of the bootstrap with everything, by the type and attribute
-// of the resources. They show in a review what a change of Terraform does. go test ./scripts/terraform -update writes
-// them.
+// These files have every value of the environment prod, and of the bootstrap with everything enabled, by the type and
+// attribute of the resources. In a review they show the effect of a change of the configuration. go test
+// ./scripts/terraform -update writes them.
 const (
 	inventoryOfProd      = "testdata/inventory.txt"
 	inventoryOfBootstrap = "testdata/inventory-bootstrap.txt"
 )
 
 var (
-	digest   = regexp.MustCompile(`[0-9a-f]{32,}|\bv1\.2\.3-[0-9a-z]+`) // of an archive
-	computed = regexp.MustCompile(`\b[a-z0-9]{8}\b`)                    // as the mock provider makes them
+	digest   = regexp.MustCompile(`[0-9a-f]{32,}|\bv1\.2\.3-[0-9a-z]+`) // hashes of archives
+	computed = regexp.MustCompile(`\b[a-z0-9]{8}\b`)                    // the form of the values that the mock provider computes
 	longText = regexp.MustCompile(`^(documentation\.content|dashboard_json|source\.files\.content)$`)
 )
 
@@ -109,7 +109,7 @@ func leaves(attribute string, v any, add func(attribute, value string)) {
 	}
 }
 
-// configuredWords is the text of the configuration and of infra/functions.json.
+// configuredWords returns the text of the configuration and of infra/functions.json.
 func configuredWords(t testing.TB, repository string) string {
 	t.Helper()
 	var all strings.Builder
@@ -148,7 +148,8 @@ func holdInventory(t testing.TB, inventoryFile string, s state, configured strin
 	}
 }
 
-// changedValues are faults that the inventory of prod shows, by the type of the resources, the value and another one.
+// changedValues are faults that the inventory of prod must show: the type of the resources, a value, and its
+// replacement.
 var changedValues = [][3]string{
 	// IAM
 	{"google_project_iam_member", `"expression":"resource.name == '[^']*'"`, `"expression":"true"`},

@@ -30,8 +30,8 @@ var (
 	ofServices    = regexp.MustCompile(`service_name ?=~ ?"(\^[^"]+\$)"`)
 )
 
-// auditKept checks that the sinks keep the audit's lines, which have the severity INFO, of every function, and what
-// Google's audit says about data and grants.
+// auditKept checks that the sinks keep the audit's lines of every function, which have the severity INFO. It also
+// checks that they keep Google's audit logs about data access and about grants.
 func auditKept(t testing.TB, s state) {
 	t.Helper()
 	functions := resources[running](t, s, "google_cloudfunctions2_function")
@@ -77,9 +77,9 @@ func auditKept(t testing.TB, s state) {
 	onlyKeptAreExcluded(t, s, sinks)
 }
 
-// onlyKeptAreExcluded checks that a line is left out of _Default only if a sink keeps it and no alert looks for it.
-// Google's pages differ about whether alerts see excluded lines. Alerts look for accesses by people, and for functions'
-// lines that are warnings (TestAlertsLogFilters in infra).
+// onlyKeptAreExcluded checks that a line is excluded from _Default only if a sink keeps it and no alert matches it.
+// Google's documentation is contradictory about whether alerts see excluded lines. Alerts match accesses by people, and
+// warnings of functions (TestAlertsLogFilters in infra).
 func onlyKeptAreExcluded(t testing.TB, s state, sinks []sink) {
 	t.Helper()
 	for _, e := range resources[struct{ Name, Filter string }](t, s, "google_logging_project_exclusion") {
@@ -171,8 +171,8 @@ func keysHold(t testing.TB, s state) {
 	}
 }
 
-// databaseHolds checks that the database can be restored, to any second of the last week and to its backups, and that
-// its rules let no client in.
+// databaseHolds checks that the database can be restored to any second of the last week and from its backups, and that
+// its rules deny all clients.
 func databaseHolds(t testing.TB, s state) {
 	t.Helper()
 	for _, db := range resources[struct {

@@ -14,7 +14,7 @@ var (
 	archiveHash = regexp.MustCompile(`(?m)^    "zh:[0-9a-f]{64}",$`)
 )
 
-// holdTexts checks what only the text of the configuration says, by file.
+// holdTexts checks properties that only the text of the configuration shows. texts has the contents by file name.
 func holdTexts(t testing.TB, texts map[string]string) {
 	t.Helper()
 	providersArePinned(t, texts)
@@ -36,7 +36,7 @@ func replacedFirst(t testing.TB, texts map[string]string) {
 }
 
 // projectsPay checks that Google counts the calls of both roots against the quotas of the environment's project,
-// whatever project the person who applies has chosen.
+// whatever project the person who runs terraform apply has selected.
 func projectsPay(t testing.TB, texts map[string]string) {
 	t.Helper()
 	for _, file := range []string{"main.tf", "bootstrap/main.tf"} {
@@ -69,8 +69,8 @@ func providersAreLocked(t testing.TB, texts map[string]string) {
 	}
 }
 
-// invokersAreRenewed checks that a function that is created again gets its invoker again: the grant is on the service
-// below it.
+// invokersAreRenewed checks that a function that is created again also gets its invoker again, because the grant is on
+// the underlying service.
 func invokersAreRenewed(t testing.TB, texts map[string]string) {
 	t.Helper()
 	_, after, _ := strings.Cut(texts["modules/function/main.tf"],
@@ -81,7 +81,7 @@ func invokersAreRenewed(t testing.TB, texts map[string]string) {
 	}
 }
 
-// textFaults are planted in the text of a file. Each has a part of the error that it must cause.
+// textFaults are planted in the text of a file. want is a part of the error that the fault must cause.
 var textFaults = []struct{ file, old, new, want string }{
 	{lockFile, `"6.50.0"`, `"6.49.0"`, "locks 6.49.0"},
 	{lockFile, `"zh:1f`, `"h1:1f`, "lacks the hashes"},

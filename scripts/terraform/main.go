@@ -1,10 +1,10 @@
-// Command terraform checks the configuration in terraform/ with the real terraform: its form, each root, and the tests
-// of each module. No test needs an account or applies anything. It does not change the tree.
+// Command terraform checks the configuration in terraform/ with the real terraform: its format, each root, and the
+// tests of each module. No test needs an account or applies anything. It does not change the tree.
 //
 //	go run ./scripts/terraform
 //
-// With TERRAFORM_CHECK_DIR a schema-only stand-in replaces the Google provider, and no network is needed; without it,
-// terraform init downloads the real one.
+// With TERRAFORM_CHECK_DIR a schema-only stand-in replaces the Google provider, and no network is needed. Without it,
+// terraform init downloads the real provider.
 package main
 
 import (

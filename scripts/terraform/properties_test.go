@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// holdProperties checks properties that hold for all resources of a kind, whatever their names.
+// holdProperties checks properties that all resources of a type must have, whatever their names.
 func holdProperties(t testing.TB, s state) {
 	t.Helper()
 	pushesHold(t, s)
@@ -46,7 +46,7 @@ type token struct {
 	Email    string `json:"service_account_email"`
 }
 
-// timeouts returns how many seconds each function runs at most, by the function's address.
+// timeouts returns the maximum duration of each function in seconds, by the function's address.
 func timeouts(t testing.TB, s state) map[string]int {
 	t.Helper()
 	byAddress := map[string]int{}
@@ -158,7 +158,8 @@ func deadLettersMove(t testing.TB, s state, sub subscription) {
 
 func isPubSub(m member) bool { return name(nil, m.Member) == "Pub/Sub itself" }
 
-// jobsHold checks that every scheduled job calls a function with a token for it, and waits as long as it may run.
+// jobsHold checks that every scheduled job calls a function with a token for it, and that its deadline is at least the
+// function's timeout.
 func jobsHold(t testing.TB, s state) {
 	t.Helper()
 	limit := timeouts(t, s)
@@ -184,8 +185,8 @@ func jobsHold(t testing.TB, s state) {
 	}
 }
 
-// googleMetrics are those of Google's metrics that alerts, objectives and dashboards use. Google has no error for a
-// filter with an unknown metric: the alert never fires.
+// googleMetrics holds Google's metrics that alerts, objectives and dashboards use. Google reports no error for a filter
+// with an unknown metric, and its alert never fires.
 var googleMetrics = []string{"run.googleapis.com/request_count", "run.googleapis.com/request_latencies",
 	"run.googleapis.com/container/instance_count", "pubsub.googleapis.com/subscription/num_undelivered_messages",
 	"pubsub.googleapis.com/subscription/oldest_unacked_message_age",
@@ -204,7 +205,7 @@ func metricsExist(t testing.TB, s state) {
 	}
 }
 
-// placesAgree checks that everything is in the region, and the database where it belongs. The tests set no region.
+// placesAgree checks that everything is in the region, and the database in its location. The tests set no region.
 func placesAgree(t testing.TB, s state) {
 	t.Helper()
 	for _, r := range s.all(func(string) bool { return true }) {

@@ -14,12 +14,12 @@ import (
 
 const (
 	google  = "registry.terraform.io/hashicorp/google"
-	version = "6.50.0" // of the provider whose schema the stand-in serves
+	version = "6.50.0" // the version of the provider whose schema the stand-in serves
 )
 
-// provider selects the Google provider. With TERRAFORM_CHECK_DIR it is the schema-only stand-in of that directory,
-// which needs no network and cannot deploy anything: tfstub is its source, google-VERSION.subset.schema.json its
-// schema. Otherwise it is the real provider, which terraform init gets from HashiCorp's registry.
+// provider selects the Google provider. With TERRAFORM_CHECK_DIR it is the schema-only stand-in in that directory,
+// which needs no network and cannot deploy anything: tfstub is its source code, and google-VERSION.subset.schema.json
+// its schema. Otherwise it is the real provider, which terraform init downloads from HashiCorp's registry.
 func (w *workspace) provider(ctx context.Context) error {
 	from := os.Getenv("TERRAFORM_CHECK_DIR")
 	if from == "" {
@@ -76,8 +76,8 @@ func withMore(schema []byte) ([]byte, error) {
 	return json.Marshal(doc)
 }
 
-// only makes terraform use only providers from the mirror. Lock files, which have the real provider's hashes, are
-// removed.
+// only makes terraform use the providers in the mirror and no others. It removes the lock files, which have the real
+// provider's hashes.
 func (w *workspace) only(mirror string) error {
 	rc := filepath.Join(w.dir, "terraform.rc")
 	text := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  "+

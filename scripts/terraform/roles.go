@@ -26,7 +26,7 @@ var granted = []struct{ kind, on string }{
 	{"google_cloud_run_v2_service_iam_member", "function %s"},
 }
 
-// member is a grant in the provider's form. Each type has one field that names what it is granted on.
+// member is a grant in the provider's form. Each type of grant has one field that names the resource.
 type member struct {
 	Role, Member string
 	Condition    []struct{ Title string }
@@ -44,7 +44,7 @@ func (m member) target() string {
 		m.Key[strings.LastIndex(m.Key, "/")+1:]
 }
 
-// unlisted reports whether a type grants rights that the table would not show.
+// unlisted reports whether a type of resource grants rights and is missing from the table.
 func unlisted(kind string) bool {
 	for _, g := range granted {
 		if g.kind == kind {
@@ -113,7 +113,7 @@ func name(known map[string]string, text string) string {
 // table returns the grants as the table of terraform/access.md. Identities with the same roles on the same resources
 // share a row.
 func table(all []grant) string {
-	roles := map[string]map[string][]string{} // identity, role: on what
+	roles := map[string]map[string][]string{} // resources, by identity and role
 	for _, g := range all {
 		if roles[g.Identity] == nil {
 			roles[g.Identity] = map[string][]string{}
@@ -122,7 +122,7 @@ func table(all []grant) string {
 			roles[g.Identity][g.Role] = append(roles[g.Identity][g.Role], g.On)
 		}
 	}
-	rows := map[string][]string{} // roles: identities
+	rows := map[string][]string{} // identities, by their roles
 	for _, identity := range slices.Sorted(maps.Keys(roles)) {
 		text := words(roles[identity])
 		rows[text] = append(rows[text], identity)

@@ -148,7 +148,7 @@ func open(t *testing.T) *workspace {
 	return w
 }
 
-// replace puts the files of an overlay into the workspace (scripts/prove/mutate tries the rules so).
+// replace puts the files of an overlay into the workspace. scripts/prove/mutate tests the rules with it.
 func replace(w *workspace, overlay string) error {
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -220,7 +220,7 @@ func planned(t *testing.T, p plan) (byName map[string]deployed) {
 		if err := json.Unmarshal(c.Change.After, &f); err != nil {
 			t.Fatal(err)
 		}
-		_, name, _ := strings.Cut(f.Name, "-") // behind the prefix
+		_, name, _ := strings.Cut(f.Name, "-") // the name follows the prefix
 		byName[name] = f
 	}
 	if len(byName) == 0 {
@@ -282,7 +282,7 @@ func partsOf(f infra.Function) (parts []config.Part) {
 	return parts
 }
 
-// twoResumes runs the test of a list in which an agent has a resume function of its own.
+// twoResumes runs the test of a list in which an agent has its own resume function.
 func twoResumes(t *testing.T, w *workspace) {
 	t.Helper()
 	restore, err := w.addResume("resume-clerk", "clerk")
@@ -301,7 +301,7 @@ func twoResumes(t *testing.T, w *workspace) {
 }
 
 // passesOn checks that an environment's own actions and agents, and the pinned version of a secret, reach each function
-// that reads them, and that none is named where there are none.
+// that reads them. In an environment without them, no function may have them.
 func passesOn(t *testing.T, without, with plan) {
 	t.Helper()
 	list, err := infra.Functions()
@@ -333,19 +333,19 @@ func passesOn(t *testing.T, without, with plan) {
 	}
 }
 
-// operators are the values that the run declared of root.tftest.hcl sets, by the variable of the functions that read
-// them.
+// operators holds the values that the run "declared" of root.tftest.hcl sets, by the environment variable of the
+// functions that read them.
 var operators = map[string]string{"SIDE_EFFECTS": "off", "RETENTION": "91", "AUDIT_RETENTION": "401",
 	"MAX_MODEL_CALLS": "7", "ALLOWED_ORIGINS": "https://shop.acme.com", "GEMINI_MODEL": "gemini-of-acme",
 	"GEMINI_FALLBACK_MODELS": "gemini-b,gemini-c", "GEMINI_MODELS": "gemini-d,gemini-e",
 	"GMAIL_SEARCH": "on", "GMAIL_MODIFY": "on",
 	"GMAIL_SEND_MODE": "direct", "MCP_ISSUER": "https://issuer.acme.com"}
 
-// everyone are those of them that every function gets.
+// everyone lists the variables of operators that every function gets.
 var everyone = []string{"SIDE_EFFECTS", "RETENTION", "AUDIT_RETENTION", "MAX_MODEL_CALLS"}
 
-// obeys checks that what an operator sets in an environment reaches each function that it concerns, and the other
-// resources. The environment without it says which functions read a variable.
+// obeys checks that the operator's settings reach the other resources and each function that reads them. The
+// environment without settings shows which functions read a variable.
 func obeys(t *testing.T, without, with plan) {
 	t.Helper()
 	bare, declared := planned(t, without), planned(t, with)
@@ -365,7 +365,7 @@ func obeys(t *testing.T, without, with plan) {
 		}
 	}
 	var all strings.Builder
-	throttled := false // not without a host of one's own
+	throttled := false // needs the operator's own host name
 	for _, c := range with.Changes {
 		all.Write(c.Change.After)
 		throttled = throttled || c.Type == "google_compute_security_policy"
@@ -415,7 +415,7 @@ func selects(t *testing.T, s state, chosen []string) {
 	}
 }
 
-// asks checks that the kill switch reaches every function.
+// asks checks that every function asks about all side effects, because SIDE_EFFECTS is ask.
 func asks(t *testing.T, s state) {
 	for name, cfg := range configurations(t, s) {
 		if !cfg.Rules.AskSideEffects {
@@ -424,7 +424,7 @@ func asks(t *testing.T, s state) {
 	}
 }
 
-// findsAPI checks the API's URL in the console's configuration; empty is the console's own host.
+// findsAPI checks the API's URL in the console's configuration. An empty URL means the console's own host.
 func findsAPI(t *testing.T, s state, want string) {
 	t.Helper()
 	web := functions(t, s)["web"]
@@ -433,7 +433,7 @@ func findsAPI(t *testing.T, s state, want string) {
 	}
 }
 
-// canPlan compares the types that the identity of plans may read with those of an environment.
+// canPlan compares the types that the identity of plans may read with the types of an environment.
 func canPlan(t *testing.T, s state) {
 	text, err := os.ReadFile("../../infra/plan-permissions.json")
 	if err != nil {

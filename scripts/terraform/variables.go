@@ -17,7 +17,7 @@ import (
 // root is the configuration that operators apply, with one variable file for each environment.
 const root = "terraform"
 
-// operator has an operator's values, which the variable files leave out.
+// operator holds an operator's values, which the variable files leave out.
 //
 //go:embed testdata/operator.tfvars
 var operator []byte
@@ -28,7 +28,7 @@ func (w *workspace) variableFiles(environment string) []string {
 		"-var-file=" + filepath.Join(w.dir, root, environment+".tfvars")}
 }
 
-// block matches a variable or an output at the left margin, with its body.
+// block matches a variable or an output that begins in the first column, with its body.
 var block = regexp.MustCompile(`(?ms)^(variable|output) "([a-z_]+)" \{\n(.*?)^\}\n`)
 
 // values is a configuration that reads a variable file twice: as it is, and with the types of the root's variables.

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// written are the variables of the module that the root's main.tf declares or sets by hand.
+// written holds the variables of the module that the root's main.tf declares or sets by hand.
 var written = map[string]bool{"environment": true, "archives": true}
 
 var validation = regexp.MustCompile(`(?ms)^\n?  validation \{\n.*?^  \}\n`)
 
 // TestVariables checks that the root declares every variable of the module with its type, default and description, and
-// passes its value on. The module alone validates values.
+// passes its value to the module. Only the module validates values.
 func TestVariables(t *testing.T) {
 	files, err := filepath.Glob("../../terraform/modules/agent/variables*.tf")
 	if err != nil || len(files) == 0 {
@@ -45,7 +45,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestUndeclared adds values to a variable file that the root does not declare. Terraform itself accepts all of them.
+// TestUndeclared adds values that the root does not declare to a variable file. Terraform itself accepts all of them.
 func TestUndeclared(t *testing.T) {
 	w := open(t)
 	refusesUndeclared(t, w)

@@ -13,8 +13,8 @@ const (
 	googleItself = "service-123456789012@gcp-sa-pubsub.iam.gserviceaccount.com"
 )
 
-// auditLines are entries of Google's audit log, by method and principal, and whether an alert must notice them. The
-// methods are spelled as Google's pages about the audit logs of each service spell them.
+// auditLines are entries of Google's audit log, by method and principal, and whether an alert must match them. The
+// method names are those in Google's documentation of each service's audit logs.
 var auditLines = []struct {
 	method, principal string
 	noticed           bool
@@ -58,7 +58,7 @@ var (
 	notPrincipal = regexp.MustCompile(`NOT protoPayload\.authenticationInfo\.principalEmail=~"([^"]+)"`)
 )
 
-// changesAreSeen checks which entries of Google's audit log the alerts notice.
+// changesAreSeen checks which entries of Google's audit log the alerts match.
 func changesAreSeen(t testing.TB, s state) {
 	t.Helper()
 	var filters []string

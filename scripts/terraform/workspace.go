@@ -20,14 +20,14 @@ import (
 type workspace struct {
 	dir   string
 	env   []string
-	ready map[string]bool // directories that have their provider
+	ready map[string]bool // directories that are initialized with their provider
 }
 
 // newWorkspace copies the configuration of the repository at root.
 func newWorkspace(ctx context.Context, root, dir string) (*workspace, error) {
 	w := &workspace{dir: dir, ready: map[string]bool{},
 		env: append(os.Environ(), "TF_IN_AUTOMATION=1", "CHECKPOINT_DISABLE=1", "TF_INPUT=0",
-			"GOGC=400")} // terraform and its provider collect garbage a quarter of their time otherwise
+			"GOGC=400")} // terraform otherwise spends a quarter of its time on garbage collection
 	for _, part := range []string{"terraform", "infra"} {
 		if err := os.CopyFS(filepath.Join(dir, part), os.DirFS(filepath.Join(root, part))); err != nil {
 			return nil, err
@@ -76,7 +76,7 @@ func (w *workspace) terraform(ctx context.Context, dir string, args ...string) (
 	return out, nil
 }
 
-// init initializes a directory with its provider, without a backend: the checks have no stored state.
+// init initializes a directory with its provider and without a backend, because the checks have no stored state.
 func (w *workspace) init(ctx context.Context, dir string) error {
 	if w.ready[dir] {
 		return nil
@@ -86,7 +86,7 @@ func (w *workspace) init(ctx context.Context, dir string) error {
 	return err
 }
 
-// The checked directories: each root, and each module with tests. The tests of the root run once for each environment.
+// The checked directories: each root, and each module with tests. The root's tests run once for each environment.
 var (
 	roots        = []string{"terraform/bootstrap", root}
 	tested       = []string{"terraform/bootstrap", "terraform/modules/function", agentModule}
@@ -95,7 +95,7 @@ var (
 
 const agentModule = "terraform/modules/agent"
 
-// secondTest is the test of a list with a second resume function.
+// secondTest is the test of a list of functions with a second resume function.
 //
 //go:embed testdata/second.tftest.hcl
 var secondTest []byte

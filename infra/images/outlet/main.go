@@ -1,7 +1,7 @@
-// Command countersign-outlet runs the program in its arguments with the package hosts as its only network. An image
-// whose dependencies can be fetched has it at /usr/local/bin. It is an HTTP proxy on the container's own interface, and
-// passes all requests over its standard input and output to Countersign, which decides about the hosts. The program
-// prints to the standard error.
+// Command countersign-outlet runs the program in its arguments with the package hosts as its only network. Images in
+// which dependencies can be installed have it in /usr/local/bin. It is an HTTP proxy on the container's own interface,
+// and passes all requests over its standard input and output to Countersign, which decides about the hosts. The output
+// of the program goes to standard error.
 package main
 
 import (

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// turn is one answer of a story, which may depend on what the calls before it returned.
+// turn is one answer of a story. It can depend on the results of the calls before it.
 type turn func(returned []string) fakegemini.Turn
 
 // stories are the answers to the cookbook's prompts, by words that identify the prompt.

@@ -28,7 +28,7 @@ type call struct {
 	in    io.Reader // nil: there is none
 	out   io.Writer
 	err   io.Writer
-	ended error // what the shell itself must know, of its own commands
+	ended error // a result of the shell's own commands that the shell itself must know
 }
 
 // fail prints the error, and returns the exit code.

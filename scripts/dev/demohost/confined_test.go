@@ -24,7 +24,7 @@ func openTest(t *testing.T) *Host {
 	return cleanup.Close(t, h, err)
 }
 
-// say carries out a command, and returns all that it printed and its exit code.
+// say executes a command, and returns all its output and its exit code.
 func (h *Host) say(t testing.TB, command string) (string, int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), await.Most)
@@ -38,7 +38,7 @@ func (h *Host) say(t testing.TB, command string) (string, int) {
 	return out.String(), o.code
 }
 
-// shown is what commands print.
+// shown records the output of commands.
 type shown struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -57,10 +57,10 @@ func (s *shown) String() string {
 	return s.b.String()
 }
 
-// secret is in a file beside the disk, and must never be seen. A command may name it: it is not in one word.
+// secret is in a file next to the disk, and must never be shown. Commands contain it only in pieces.
 const secret = "of-the-developers-machine"
 
-// hostile are commands that want to leave. OUT is the folder around the disk, as the real machine calls it.
+// hostile lists commands that try to leave the disk. OUT is the path of the folder around the disk on the real machine.
 var hostile = []string{
 	"cat OUT/secret", "cat ../../../../../../../../../../OUT/secret", "cat /../OUT/secret", "cat ../secret",
 	"cat /../secret",
@@ -132,7 +132,7 @@ var hostile = []string{
 	"mkdir /tmp/a; ln -s ../.. /tmp/a/up; mv /tmp/a/up /up; cat /up/secret; ls /up; ls /up/; cat /up/disk/../secret",
 }
 
-// outside is the folder around the disk: a file that must not be seen, and a program that must not run.
+// outside creates a file that must not be shown and a program that must not run, in the folder around the disk.
 func outside(t testing.TB, h *Host) (dir string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(filepath.Dir(h.machine.disk.root.Name()))
@@ -148,7 +148,7 @@ func outside(t testing.TB, h *Host) (dir string) {
 	return dir
 }
 
-// contents is what lies around the disk, with modes.
+// contents lists the files around the disk, with their modes.
 func contents(t testing.TB, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -177,7 +177,7 @@ func contents(t testing.TB, dir string) string {
 	return b.String()
 }
 
-// TestCommandsConfined has commands that want to leave the disk be executed, as if their user had approved each.
+// TestCommandsConfined executes commands that try to leave the disk, as if their user had approved each.
 func TestCommandsConfined(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -258,7 +258,7 @@ func TestLimits(t *testing.T) {
 	realpart.Long(t, "it fills a disk and starts many processes")
 	h := openTest(t)
 	h.machine.disk.most = 8 << 20
-	const endless = "while true; do echo x; done | head -n 1" // nothing ends it here but its time
+	const endless = "while true; do echo x; done | head -n 1" // only its time limit ends it here
 	for command, says := range map[string]string{
 		"f() { f; }; f":             "nesting level",
 		"yes > /tmp/much; echo $?":  "141",

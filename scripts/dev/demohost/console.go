@@ -32,8 +32,8 @@ type console struct {
 	code   int
 
 	mu        sync.Mutex
-	feed      *os.File    // of the program that runs; nil: the prompt is there
-	interrupt func()      // ends it
+	feed      *os.File    // of the running program; nil: the prompt is shown
+	interrupt func()      // ends the running program
 	expiry    *time.Timer // ends it without viewers; nil: no viewer has left yet
 }
 
@@ -138,7 +138,7 @@ func prompt(dir string, more bool) string {
 	return user + "@" + hostname + ":" + dir + "# "
 }
 
-// carryOut runs one line with its own terminal, and reports whether it was the last line.
+// carryOut executes one line with its own terminal, and reports whether it was the last line.
 func (c *console) carryOut(ctx context.Context, r *interp.Runner, file *syntax.File) (code int, left bool) {
 	in, feed, err := os.Pipe()
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// served is a demo host that listens, with a key that may log in.
+// served is a demo host that accepts connections, with a key that may log in.
 type served struct {
 	*demohost.Host
 	addr *net.TCPAddr
@@ -77,7 +77,7 @@ func (s *served) dial(t testing.TB) supervisor.Conn {
 	return cleanup.Close(t, c, err)
 }
 
-// client logs in as an ordinary client does, which asks for more than the product.
+// client logs in like an ordinary client, which requests more than the product does.
 func (s *served) client(t testing.TB) *ssh.Client {
 	t.Helper()
 	signer, err := ssh.ParsePrivateKey(s.key)
@@ -93,7 +93,7 @@ func (s *served) client(t testing.TB) *ssh.Client {
 	return c
 }
 
-// person is somebody at a terminal: what they see, and what they type.
+// person is a user at a terminal: the output that they see, and the keys that they type.
 type person struct {
 	t    *testing.T
 	keys io.WriteCloser
@@ -137,7 +137,7 @@ func (p *person) sees(want string) (before string) {
 	return before
 }
 
-// TestPersonsShell has somebody log in with an ordinary client, and work.
+// TestPersonsShell logs in with an ordinary client, and works in the shell.
 func TestPersonsShell(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "host"))
 	session, err := s.client(t).NewSession()
@@ -207,7 +207,7 @@ func TestOrdinaryLine(t *testing.T) {
 	}
 }
 
-// TestChannelsRefused has channels that lead elsewhere be refused.
+// TestChannelsRefused checks that channels to other destinations are refused.
 func TestChannelsRefused(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "host"))
 	c := s.client(t)

@@ -71,7 +71,7 @@ func (c *call) pairs(what string, do func(f flags, from, to string) error) int {
 	return code
 }
 
-// target returns the path of a copied file. In a folder, it keeps its own name.
+// target returns the destination of a copied file. In a folder, the file keeps its name.
 func (c *call) target(source, to string) string {
 	if info, err := c.disk.stat(to); err == nil && info.IsDir() {
 		return path.Join(to, path.Base(source))

@@ -1,7 +1,7 @@
-// Package demohost is a simulated machine on which to try the terminal agent: an SSH server that interprets commands
-// over one folder (os.Root) with programs that are functions of this package. It starts no process, opens no
-// connection, and reads nothing outside of its folder, whatever the user approves. Therefore a machine without sshd has
-// a host too, and commands cannot reach the machine itself.
+// Package demohost is a simulated machine on which users can try the terminal agent. It is an SSH server that
+// interprets commands over one folder (os.Root), with programs that are functions of this package. It starts no
+// process, opens no connection, and reads nothing outside of its folder, whatever the user approves. A machine without
+// sshd therefore has a host too, and commands cannot reach the machine itself.
 //
 // Besides typed commands, it answers the lines of the supervisor's script (shared/terminal/supervisor) in Go. It does
 // not simulate signals that a command ignores, background jobs that outlive their command, full-screen programs, or
@@ -34,7 +34,7 @@ const User = user
 
 // Options are the options of a host.
 type Options struct {
-	Dir string           // of all its data; made where it is not there
+	Dir string           // contains all its data; created if it does not exist
 	Now func() time.Time // nil: time.Now
 
 	Banner func() string // the message at login; nil: none

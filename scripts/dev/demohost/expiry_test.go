@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// TestExpiry has a console end a while after its person has left it, counted from the last time that they did.
+// TestExpiry checks that a console ends some time after its user has left it for the last time.
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := Open(Options{Dir: t.TempDir()})

@@ -28,7 +28,7 @@ func find(c *call) int {
 	code := 0
 	for _, start := range starts {
 		from := c.abs(start)
-		var folders []string // that are deleted when all below them is
+		var folders []string // folders to delete once everything below them is deleted
 		err := c.walk(from, func(abs string, info fs.FileInfo) bool {
 			name := start + strings.TrimPrefix(abs, strings.TrimSuffix(from, "/"))
 			depth := strings.Count(strings.Trim(strings.TrimPrefix(abs, strings.TrimSuffix(from, "/")), "/"), "/") + 1

@@ -61,16 +61,16 @@ type search struct {
 	f             flags
 	re            *regexp.Regexp
 	label         bool // lines are shown with the names of their files
-	before, after int  // lines that are shown around one that matches
-	most          int  // lines that match, of a file
+	before, after int  // number of lines to show around a match
+	most          int  // maximum number of matches of a file
 	counts        map[string]int
 
 	file  string
 	at    int      // the line's number
-	held  []string // lines before it that were not shown
-	owed  int      // lines after one that has matched which are yet to be shown
-	shown int      // the last line of the file that was; 0: none
-	any   bool     // of any file
+	held  []string // lines before the current one that were not shown
+	owed  int      // number of lines still to show after a match
+	shown int      // number of the last line that was shown; 0: none
+	any   bool     // whether a file had a match
 }
 
 // line examines the next line of a file, and reports whether more lines are needed.
@@ -149,8 +149,8 @@ func (s *search) summary(names []string) {
 	}
 }
 
-// expressionOf converts grep's patterns, one a line, to one of Go. In the basic form, \| \( and \+ mean what | ( and +
-// mean in Go.
+// expressionOf converts grep's patterns, one on each line, to a Go pattern. In the basic form, \| \( and \+ mean the
+// same as | ( and + in Go.
 func expressionOf(patterns string, f flags, name string) (*regexp.Regexp, error) {
 	switch {
 	case f.has("F") || name == "fgrep":

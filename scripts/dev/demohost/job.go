@@ -19,7 +19,7 @@ type job struct {
 	cancel context.CancelCauseFunc
 	feed   *os.File
 	began  time.Time
-	held   atomic.Int64 // followers that can answer what it asks
+	held   atomic.Int64 // followers that can answer its questions
 	asking atomic.Bool
 	mu     sync.Mutex
 	why    error
@@ -33,7 +33,7 @@ func (j *job) end(why error) {
 		j.why = why
 	}
 	j.cancel(why)
-	_ = j.feed.Close() // who waits for input sees its end
+	_ = j.feed.Close() // a program that waits for input sees its end
 }
 
 var hows = map[error]string{errStopped: "stopped", errTimedOut: "limit", errNoInput: "input", errHangUp: "hangup"}
@@ -55,7 +55,7 @@ func (h *Host) job(id string) *job {
 	return h.jobs[id]
 }
 
-// beginOnce claims a command and starts it, or returns the reason why it does not.
+// beginOnce claims a command and starts it, or returns the reason why it does not start.
 func (h *Host) beginOnce(r request, cwd, command string) (j *job, why string) {
 	h.claims.Lock()
 	defer h.claims.Unlock()
@@ -127,7 +127,7 @@ func (h *Host) carryOut(ctx context.Context, j *job, r request, cwd, command str
 	}
 	vars := h.carried(terminal, grammar)
 	vars["COUNTERSIGN_ACTION"] = j.id
-	if plain { // as the keeper's own script has it
+	if plain { // as the keeper's own script does
 		vars["HOME"] = "/nonexistent"
 	}
 	over := make(chan struct{})
@@ -140,7 +140,7 @@ func (h *Host) carryOut(ctx context.Context, j *job, r request, cwd, command str
 	_ = j.feed.Close() // it may have been closed
 	e := ending{Code: o.code, Cwd: o.dir, How: j.how(), Took: h.now().Sub(j.began), Left: o.left}
 	if h.ctx.Err() != nil {
-		return // the machine goes down: it is lost, as what runs when a machine loses its power
+		return // the machine stops: the command is lost, as after a power failure
 	}
 	if plain {
 		e.Cwd = cwd

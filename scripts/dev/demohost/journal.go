@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// The keeper's folder on the machine's disk. It is that of the script: a folder for each command, and the stamp.
+// The keeper's folder on the machine's disk. It has the form of the real keeper: a folder for each command, and the
+// stamp.
 const (
 	keeperDir = home + "/.countersign"
-	firstKept = 1 << 20   // bytes of a command's output that are kept from its beginning
-	lastKept  = 192 << 10 // and from its end
+	firstKept = 1 << 20   // bytes at the beginning of a command's output that are kept
+	lastKept  = 192 << 10 // and at its end
 )
 
 func journalDir(id string) string { return path.Join(keeperDir, id) }

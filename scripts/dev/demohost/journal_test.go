@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 )
 
-// TestForgottenClaims checks that the list of begun commands drops exactly those that settle no longer reports.
+// TestForgottenClaims checks that the list of started commands drops exactly those that settle no longer reports.
 func TestForgottenClaims(t *testing.T) {
 	now := testNow
 	h, err := Open(Options{Dir: filepath.Join(t.TempDir(), "host"), Now: func() time.Time { return now }})

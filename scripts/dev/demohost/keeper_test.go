@@ -14,14 +14,14 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// TestKeeper has the demo host pass the suite of those hosts that run the keeper's script.
+// TestKeeper runs the suite for hosts with the keeper's script on the demo host.
 func TestKeeper(t *testing.T) {
 	realpart.Long(t, "it plays the whole suite of the keeper")
 	s := serve(t, filepath.Join(t.TempDir(), "host"))
 	supervisortest.Run(t, supervisortest.Host{PTY: true, Bash: true, Dial: s.dial})
 }
 
-// TestSettleMeanwhile asks about commands as they begin and end: none is lost at any time.
+// TestSettleMeanwhile asks about commands while they start and end. None is ever lost.
 func TestSettleMeanwhile(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "host"))
 	k, err := supervisor.Open(t.Context(), s.dial(t))
@@ -54,8 +54,8 @@ func TestSettleMeanwhile(t *testing.T) {
 	}
 }
 
-// TestJournalsOfKilledServer kills a server while a command runs. An ended command is known, a running one is lost, and
-// one that was not started can begin.
+// TestJournalsOfKilledServer kills a server while a command runs. The outcome of an ended command is known, a running
+// command is lost, and one that was not started can start.
 func TestJournalsOfKilledServer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "host")
 	var handle string

@@ -31,7 +31,7 @@ func (k keyboard) press(p []byte) (n int) {
 		k.interrupt()
 		fallthrough
 	case ctrlD:
-		_ = k.feed.Close() // a pipe: who waits for input sees its end
+		_ = k.feed.Close() // a program that waits for input sees its end
 		return 1
 	}
 	if n = bytes.IndexAny(p, "\x03\x04"); n < 0 {

@@ -31,7 +31,7 @@ type machine struct {
 
 	mu      sync.Mutex
 	state   state
-	running map[int]*process // that were started by somebody who logged in
+	running map[int]*process // processes of users who are logged in
 }
 
 // state is the machine's stored state.
@@ -40,7 +40,7 @@ type state struct {
 	Booted   time.Time          `json:"booted"`
 	NextPID  int                `json:"nextPID"`
 	Services map[string]service `json:"services"`
-	Packages []string           `json:"packages"` // that were installed, beside those that come with it
+	Packages []string           `json:"packages"` // installed packages, in addition to the initial ones
 }
 
 // service is a unit of systemd.

@@ -11,9 +11,9 @@ import (
 type output struct {
 	mu    sync.Mutex
 	more  *sync.Cond
-	file  io.WriteCloser // nil: it cannot be kept
+	file  io.WriteCloser // nil: the output cannot be kept
 	first []byte
-	last  []byte // of what came after
+	last  []byte // the end of the remaining output
 	bytes int64
 	over  bool
 }

@@ -92,7 +92,7 @@ func kill(c *call) int {
 			code = c.fail(1, "%s: arguments must be process or job IDs", a)
 			continue
 		}
-		if pid == os.Getpid() && c.shell.end != nil { // what the interpreter says $$ is
+		if pid == os.Getpid() && c.shell.end != nil { // the interpreter's value of $$
 			c.shell.end()
 			return 137
 		}

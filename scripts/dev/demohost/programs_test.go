@@ -2,7 +2,7 @@ package demohost
 
 import "testing"
 
-// TestPrograms has programs print what GNU's do, or say that they cannot.
+// TestPrograms checks that programs print the same as GNU's, or say that they cannot.
 func TestPrograms(t *testing.T) {
 	h := openTest(t)
 	h.say(t, `cd; mkdir -p d/e; printf 'b 2 x\na 10 y\nb 2 x\n' | tee d/e/t > t; printf 'cost $5\n/usr/bin\n' > p`)

@@ -72,7 +72,7 @@ func (s *session) serve(requests <-chan *ssh.Request) {
 			ok, started = true, true
 			begin = func() { s.end(s.begin(ctx, r.Type, line.Line)) }
 		case "env":
-			ok = true // nothing of a client's environment is taken over
+			ok = true // the client's environment variables are ignored
 		}
 		if r.WantReply {
 			_ = r.Reply(ok, nil) // the client is gone: the channel ends with it

@@ -25,9 +25,9 @@ type shell struct {
 	size    func() (cols, rows int)
 	pid     int
 	busy    underway
-	tty     *os.File    // the keys of the person; nil: no person is there
-	screen  io.Writer   // where the person sees the output; nil: as above
-	asks    atomic.Bool // a program waits for it
+	tty     *os.File    // the person's keys; nil: no person is attached
+	screen  io.Writer   // the person's screen; nil: as above
+	asks    atomic.Bool // a program waits for the person
 	silent  atomic.Bool // typed keys are not shown (stty -echo)
 	end     func()      // ends the shell, as SIGKILL does; nil: nothing does
 }

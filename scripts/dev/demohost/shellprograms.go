@@ -44,7 +44,7 @@ func own(c *call) int {
 	case errors.As(err, &status):
 		return int(status)
 	}
-	c.ended = err // it says what the shell does next, too
+	c.ended = err // it also tells the shell how to continue
 	return 1
 }
 
@@ -218,7 +218,7 @@ func (c *call) inEnvironment(vars map[string]string, text string) int {
 	return c.code(r.Run(c, file))
 }
 
-// find finds a command as the shell would.
+// lookUp finds a command as the shell would.
 func (c *call) lookUp(name string) (where string, own, ok bool) {
 	if interp.IsBuiltin(name) {
 		return name, true, true

@@ -40,7 +40,7 @@ func (c *call) part(letters string) (p part, ok bool) {
 	p.from = c.name == "tail" && strings.HasPrefix(amount, "+")
 	number := strings.TrimPrefix(amount, "+")
 	if c.name == "tail" {
-		number = strings.TrimPrefix(number, "-") // as without it
+		number = strings.TrimPrefix(number, "-") // the dash makes no difference
 	}
 	n, err := strconv.ParseUint(number, 10, 31)
 	if err != nil {

@@ -2,8 +2,8 @@ package demohost
 
 import "testing"
 
-// TestBackground ends commands while their background programs begin. The race detector checks how the host counts
-// these programs. No program begins after its command has ended.
+// TestBackground ends commands while their background programs start. The race detector checks how the host counts
+// these programs. No program starts after its command has ended.
 func TestBackground(t *testing.T) {
 	h := openTest(t)
 	for range 100 {

@@ -13,8 +13,8 @@ const maxArgs = 1000
 
 // xargsOptions are the options of xargs.
 type xargsOptions struct {
-	most        int    // words of one start
-	replace     string // the text that a line takes the place of; empty: words are added at the end
+	most        int    // number of words for one start
+	replace     string // the text that each line replaces; empty: words are added at the end
 	null, quiet bool
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// ownTools are tools that no rule is about: one of somebody's own, declared actions, and some with other schemas.
+// ownTools are tools without a rule: a user's own tool, declared actions, and some with other schemas.
 var ownTools = map[string]fakegemini.Declaration{
 	"note_write": {Description: "Writes a note down.", Parameters: json.RawMessage(
 		`{"type":"object","properties":{"text":{"type":"string","description":"what to write down"}},"required":["text"]}`)},
@@ -115,7 +115,7 @@ func TestAskForMissingArguments(t *testing.T) {
 	}
 }
 
-// The mode of function calling and the allowed names are kept to, whatever the prompt says.
+// TestCallingMode checks that the mode of function calling and the allowed names are obeyed, whatever the prompt says.
 func TestCallingMode(t *testing.T) {
 	for _, c := range []struct {
 		mode    string
@@ -141,7 +141,7 @@ func TestCallingMode(t *testing.T) {
 	}
 }
 
-// FuzzAnyTool checks that there is an answer to any prompt, and to a forced one a call with all that is needed.
+// FuzzAnyTool checks that every prompt gets an answer, and that a forced call has all required arguments.
 func FuzzAnyTool(f *testing.F) {
 	for _, s := range []string{"use note_write with {", "transfer order id 5, order: 6 and order id: x", "shout",
 		"write a",

@@ -6,8 +6,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// This file finds the parts of a wish that the demo model understands and cannot carry out: orders about how and when
-// an e-mail goes, texts that it would have to write, files, conditions, and other people's calendars.
+// This file finds the parts of a request that the demo model understands but cannot fulfil: orders about how and when
+// an e-mail is sent, texts that it would have to write, files, conditions, and other people's calendars.
 
 // cannot returns the answer to a request that the demo model cannot fulfil. It quotes the user's words.
 func cannot(words, reason string) string {

@@ -1,6 +1,6 @@
 // Package demomodel implements the offline demo model of the local server. It speaks the Gemini protocol, so that the
-// real client and the whole runtime work without a key. It is not a language model but a small grammar: it does exactly
-// what was requested, or answers with the part that it did not understand. It never changes a request.
+// real client and the whole runtime work without a key. It is not a language model but a small grammar: it makes
+// exactly the requested calls, or answers with the part that it did not understand. It never changes a request.
 //
 // [Model] is the entry. A dialogue (dialogue.go) is a parsed request; wishes.go finds the requests in its newest words,
 // clause by clause, by rules (rule.go) of phrases (phrase.go). Each domain has its rules in a file: mail.go,

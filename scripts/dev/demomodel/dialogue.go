@@ -20,16 +20,16 @@ type dialogue struct {
 	fakegemini.Request
 	rulebook
 	now     time.Time
-	tools   []*offered     // that may be called
-	said    []string       // by the user, oldest first
-	answers []string       // the text of the answers to the user's words
-	came    []string       // what the server says became of it
+	tools   []*offered     // tools that may be called
+	said    []string       // the user's texts, oldest first
+	answers []string       // the texts of the answers to the user
+	came    []string       // the server's reports about the outcomes
 	files   []string       // names of the newest files that the user has attached
-	done    []step         // since the user's last words
-	state   state          // of the page that the user has open
-	known   map[int][]*ask // the requests in the user's words, as far as they are found
+	done    []step         // steps since the user's last text
+	state   state          // the state of the user's open page
+	known   map[int][]*ask // the requests that were found in the user's texts
 
-	mayTakeBack bool    // what waits, by a tool of the server
+	mayTakeBack bool    // whether a server tool can revoke waiting proposals
 	waits       []waits // earlier proposals that may still wait, oldest first
 }
 
@@ -45,7 +45,7 @@ func newDialogue(r fakegemini.Request, rules rulebook, now time.Time) *dialogue 
 			d.tools = append(d.tools, newOffered(declared))
 		}
 	}
-	filed := -1 // how much was said when the newest file came
+	filed := -1 // number of texts before the newest file
 	for _, c := range r.Contents {
 		for _, p := range c.Parts {
 			if p.Text == nil {

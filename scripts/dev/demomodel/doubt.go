@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// The model does exactly the wish, or nothing. This file finds the parts of a request that no rule reads, and asks
+// The model does exactly the request, or nothing. This file finds the parts of a request that no rule reads, and asks
 // about them.
 
 var (
@@ -89,7 +89,7 @@ func (c clock) exists() bool {
 	return c.minute < 60 && (c.hour < 24 || c.hour == 24 && c.minute == 0) && !c.overHalf
 }
 
-// doubt returns the question about an event whose times are known.
+// doubtEvent returns the question about an event whose times are known.
 func (a *ask) doubtEvent(w when) string {
 	left := w.leftover
 	if m := called.FindStringIndex(left.mask); m != nil {
@@ -150,7 +150,7 @@ var (
 var bookable = lazyregexp.New(`(?i)^book\s+(?:me\s+|us\s+)?(?:an?|the)\s+(?:flight|hotel|taxi|cab|train|` +
 	`tickets?|car)\b`)
 
-// booking matches a wish for something that others sell or keep. The model can only make an event for it.
+// booking matches a request for something that others sell or keep. The model can only create an event for it.
 var booking = lazyregexp.New(`(?i)^` + courtesy + `(?:(?:reserve|order|buy|purchase|rent|hire|get\s+(?:me|us))\s|` +
 	`book\s+(?:\S+\s+){0,4}?(?:tables?|seats?|rooms?|court|restaurant|cinema|theat(?:re|er)|show|tour|massage|haircut|` +
 	`hairdresser|gym|class|appointment|doctor|dentist|venue|hall|desk|place)\b)`)

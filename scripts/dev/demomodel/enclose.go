@@ -8,9 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// This file has the e-mails that leave with the files which the user has attached: “send the report to
-// ken@example.org”, and “email ken@example.org with the file”. Without files in the conversation, the other rules for
-// e-mails take them.
+// This file handles e-mails with the files that the user has attached: “send the report to ken@example.org”, and “email
+// ken@example.org with the file”. Without files in the conversation, the other rules for e-mails apply.
 
 const (
 	aThing = " [(the|my|this|that|these|our)] [attached] {what|this|it|them|report|reports|file|files|document|" +

@@ -10,13 +10,13 @@ import (
 // A followUp changes the previous request: another time, a further guest, the same e-mail to somebody else.
 type followUp struct {
 	phrases []phrase
-	use     func(*follow) ([]*ask, bool) // which may decline, and the next one is tried
+	use     func(*follow) ([]*ask, bool) // may decline; then the next one is tried
 }
 
 // A follow has words that refer to earlier requests.
 type follow struct {
 	*dialogue
-	n      int // of the words, among all that the user has said
+	n      int // index of the words in all that the user has said
 	slots  map[string]text
 	before []*ask
 }

@@ -16,7 +16,7 @@ func (f *follow) events() []*ask {
 // moved returns an earlier event at another time.
 func (f *follow) moved() ([]*ask, bool) {
 	what := f.slots["what"]
-	spoken := itself.FindString(what.mask) // “make it …” is about an event, be there one or not
+	spoken := itself.FindString(what.mask) // “make it …” is about an event, even if there is none
 	what = what.from(len(spoken)).and(f.slots["time"])
 	w := timesIn(what, f.now)
 	events := f.events()

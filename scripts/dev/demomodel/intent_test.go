@@ -34,7 +34,7 @@ type (
 	}
 )
 
-// asked returns the answer to a prompt where mail and calendar are offered.
+// asked returns the answer to a prompt if mail and calendar are offered.
 func asked(prompt string, now time.Time) fakegemini.Turn {
 	return demomodel.Model(func() time.Time { return now })(fakegemini.Request{
 		Contents: []fakegemini.Content{{Role: "user", Parts: []fakegemini.Part{{Text: &prompt}}}},

@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// told has the user in a time zone ask, the model call, and the tool answer, and returns what the model says of it.
-// What comes before " >> " was asked before.
+// told sends the prompt of a user in a time zone, answers the model's call with the response, and returns the model's
+// text. The part of prompt before " >> " is an earlier prompt.
 func told(t *testing.T, prompt, zone, response string) string {
 	t.Helper()
 	model := demomodel.Model(func() time.Time { return now })
@@ -103,7 +103,7 @@ func TestReportReads(t *testing.T) {
 	}
 }
 
-// TestReadsWithoutTools asks for what no tool is there for.
+// TestReadsWithoutTools sends requests for which no tool is offered.
 func TestReadsWithoutTools(t *testing.T) {
 	for prompt, want := range map[string]string{"what is on tomorrow?": "I cannot read your calendar",
 		"am I free on Friday at 3?": "I cannot read your calendar", "any mail from ana?": "I did nothing about it"} {

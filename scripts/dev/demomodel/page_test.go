@@ -314,7 +314,7 @@ func TestPageHiddenElements(t *testing.T) {
 	}
 }
 
-// On a page the model still writes mail, and says what it cannot do.
+// TestPageOtherRequests checks that the model still writes e-mails on a page, and says what it cannot do.
 func TestPageOtherRequests(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"email ana@example.com that the demo is at ten":  "gmail_send",
@@ -329,7 +329,8 @@ func TestPageOtherRequests(t *testing.T) {
 	}
 }
 
-// A wish for the page beside one for mail was dropped; now neither is done, and that is said.
+// TestPageMixedRequest checks a prompt with a request for the page and one for an e-mail. The model does neither, and
+// says so.
 func TestPageMixedRequest(t *testing.T) {
 	const prompt = "put two blue mugs in the cart and email ana@example.com that they are bought"
 	if calls, words := newTalk(t, shopTools, shopState).say(prompt); len(calls) > 0 ||
@@ -359,7 +360,7 @@ func TestPageCallingModeNone(t *testing.T) {
 	}
 }
 
-// A second request in a conversation does not depend on the first.
+// TestPageRequestsIndependent checks that a second request in a conversation does not depend on the first.
 func TestPageRequestsIndependent(t *testing.T) {
 	c := newTalk(t, shopTools, shopState)
 	for range 2 {
@@ -390,7 +391,7 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// TestPageCartCount has a page that gives the number of things in its cart, and lists none.
+// TestPageCartCount uses a page that reports the number of items in its cart without listing them.
 func TestPageCartCount(t *testing.T) {
 	for count, want := range map[string]string{"0": "The cart is empty.", "1": "There is 1 thing in the cart.",
 		"3": "There are 3 things in the cart."} {

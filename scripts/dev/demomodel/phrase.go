@@ -13,12 +13,12 @@ import (
 //	word      this word
 //	(a|b c)   one of these
 //	[a b]     these words, or nothing
-//	{name}    any words, or those that slotPatterns allows; name is what they are called
+//	{name}    any words, or those that slotPatterns allows; the slot has this name
 //	{name|a}  one of these
 //	…         anything at the beginning or the end, a few words in the middle
 //
-// Case, quotations, courtesies at the beginning, and signs between the words do not count. Slots that differ in a digit
-// at the end of their names are one slot.
+// Case, quotations, courtesies at the beginning, and signs between the words do not count. Slots whose names differ
+// only in a digit at the end are one slot.
 //
 // A phrase is compiled when it is first tried.
 type phrase func() *regexp.Regexp

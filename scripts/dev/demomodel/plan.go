@@ -107,7 +107,7 @@ func (p session) plan() fakegemini.Turn {
 	return fakegemini.Turn{Calls: []fakegemini.Call{{Name: proposeTool, Args: p.proposal()}}}
 }
 
-// proposal is the previous plan with the user's changes, or a first plan.
+// proposal returns the previous plan with the user's changes, or a first plan.
 func (p session) proposal() proposal {
 	wish := p.told
 	if m := theWish.FindStringSubmatch(p.told); m != nil {

@@ -14,14 +14,15 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestPrompts has each prompt of the table be acted on as it was said, asked about, or answered in words. A line is
+// TestPrompts checks the table of prompts. Each prompt leads to exactly the requested call, to a question, or to an
+// answer in words. A line is
 //
-//	what | prompt | part of the arguments, or of the words
+//	kind | prompt | part of the arguments, or of the words
 //
-// where what is act, ask or answer, and act may name how many calls there are: act2. Prompts that are said one after
-// the other are parted by " >> "; the last one counts. The event of one that ends in " (done)" was created. After each
-// prompt the server records the outcome, as it does for a model. Texts that were read have words that are requests. A
-// prompt that begins with "+NAME " has a file with this name.
+// The kind is act, ask or answer; act2 means two calls. Several prompts of one conversation are separated by " >> ";
+// the last one counts. If a prompt ends in " (done)", its event was created. After each prompt the server records the
+// outcome, as it does for a model. Texts that were read contain words that look like requests. A prompt that begins
+// with "+NAME " has a file with this name.
 func TestPrompts(t *testing.T) {
 	file, err := os.Open("testdata/prompts.txt")
 	if err != nil {
@@ -62,7 +63,7 @@ func tryPrompt(t *testing.T, what, prompts, part string) {
 	}
 }
 
-// converse says the prompts one after the other, and returns the answer to the last. Calls wait, as for their user.
+// converse sends the prompts one after the other, and returns the answer to the last one. All calls wait for the user.
 func converse(prompts []string) (turn fakegemini.Turn) {
 	model := demomodel.Model(func() time.Time { return now })
 	var contents []fakegemini.Content

@@ -14,12 +14,12 @@ import (
 // step is a call that was answered.
 type step struct {
 	name              string
-	args              json.RawMessage // as they were executed
+	args              json.RawMessage // the arguments as they were executed
 	raw               json.RawMessage // the answer
-	body              any             // what the tool returned
-	failed            string          // why it was not done; empty if it was
+	body              any             // the tool's result
+	failed            string          // why it failed; empty if it succeeded
 	edited            bool            // the user changed the arguments
-	cancelled, proven bool            // it was undone since; it is not only inferred that it was done
+	cancelled, proven bool            // it was undone later; its success is certain and not only inferred
 }
 
 // stepsOf returns the answered calls after the user's last words.
@@ -201,7 +201,7 @@ func (d *dialogue) failures() string {
 	for _, s := range d.done {
 		switch t := d.tool(s.name); {
 		case s.failed == "":
-		case t != nil && t.onPage(): // whose user knows its buttons, and no tools
+		case t != nil && t.onPage(): // the page's user knows its buttons, but no tools
 			said = append(said, "That was not done: "+s.failed)
 		default:
 			said = append(said, fmt.Sprintf("“%s” was not done: %s", s.name, s.failed))

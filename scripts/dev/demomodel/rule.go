@@ -12,18 +12,18 @@ import (
 type rule struct {
 	phrases []phrase // the forms of the request; the first that matches counts
 
-	// call returns the arguments of the rule's tool, or what to ask the user first.
+	// call returns the arguments of the rule's tool, or a question that the user must answer first.
 	call      func(*ask) (args any, question string)
 	tool      string
-	about     func(args json.RawMessage) string // what a call of the tool is about: “the e-mail to Ana”
-	done      string                            // what became of it: “sent”
+	about     func(args json.RawMessage) string // describes a call of the tool: “the e-mail to Ana”
+	done      string                            // describes its success: “sent”
 	joins     bool                              // it may follow another request in the same prompt
-	goesOn    bool                              // only there, and where nothing is missing in the other
-	questions bool                              // it may be put as a question
-	fallback  bool                              // it counts only where no other rule takes the request
+	goesOn    bool                              // only there, and only if the other request is complete
+	questions bool                              // it can have the form of a question
+	fallback  bool                              // it applies only if no other rule accepts the request
 	example   string                            // a request that the user can try
 
-	tell func(*dialogue, step) string // what a call that was executed has returned, in words; nil: that it was done
+	tell func(*dialogue, step) string // describes the result of an executed call; nil: only that it was done
 
 	// next returns the next turn of a request that takes several of them, or only words.
 	next func(*ask) (turn fakegemini.Turn, ok bool)
@@ -35,24 +35,24 @@ type ask struct {
 	rule   *rule
 	text   text            // the request, from its first word
 	slots  map[string]text // the words in the phrase's slots
-	before *ask            // the request before it in the same prompt, which “it” may mean
+	before *ask            // the previous request in the same prompt, which “it” may mean
 	reply  text            // the user's answer to the question about it
-	since  since           // what else they have said of it
+	since  since           // the user's later words about it
 
 	args     any
 	question string
-	choices  []*ask // what the question lets the user choose from
+	choices  []*ask // the choices that the question offers
 	chosen   int    // the number of the choice that this is, from 1
-	note     string // text next to the call: what the request left open
-	amends   bool   // it is instead of one whose card still waits
+	note     string // text next to the call about details that the request left open
+	amends   bool   // it replaces a request whose card still waits
 }
 
 // since holds the user's later words about a request.
 type since struct {
-	times      []text   // in place of those before
-	people     []string // further guests of an event; the readers of an e-mail in place of those before
-	cc, bcc    []string // further ones
-	name, body string   // of an event, or an e-mail's subject; in place of those before
+	times      []text   // replace the earlier ones
+	people     []string // additional guests of an event; new recipients of an e-mail
+	cc, bcc    []string // additional ones
+	name, body string   // of an event, or an e-mail's subject; replace the earlier ones
 }
 
 // match returns the request in a text, if the rule takes it.
@@ -86,7 +86,7 @@ func (a *ask) made() fakegemini.Call {
 	return fakegemini.Call{Name: a.rule.tool, Args: a.args}
 }
 
-// A rule's next returns one of these.
+// words returns a turn with only this text, for a rule's next.
 func words(s string) fakegemini.Turn { return fakegemini.Turn{Text: s} }
 
 func says(format string, args ...any) (fakegemini.Turn, bool) {

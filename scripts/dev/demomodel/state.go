@@ -164,7 +164,7 @@ type part struct {
 
 // interaction is a thing on the page that can be used.
 type interaction struct {
-	at     []string // its coordinate: the last part names it, another one may be the key of an item
+	at     []string // its coordinate: the last part names it, another part may be the key of an item
 	hidden bool     // for example by a filter
 }
 

@@ -142,7 +142,7 @@ func (d *dialogue) tookBack(s step) string {
 		return "I took nothing back. " + s.failed
 	}
 	cards := came.TakenBack
-	if len(came.Decided) == 0 { // all that were named, by what their user knows them by
+	if len(came.Decided) == 0 { // all named proposals, by the names that their user knows
 		cards = nil
 		for _, n := range args.Which {
 			cards = append(cards, d.waits[n-1].String())

@@ -11,7 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// TestTakesBack has words take back what waits, ask which of several is meant, or mean something else.
+// TestTakesBack checks words that revoke a waiting proposal, lead to a question about which one, or mean something
+// else.
 func TestTakesBack(t *testing.T) {
 	mail, lunch := "Send a mail to bob@example.com: the demo is at ten", "Lunch with ana@example.com tomorrow at noon"
 	titles := map[string]string{mail: "Send an e-mail to one person", lunch: "Create the event “Lunch”"}

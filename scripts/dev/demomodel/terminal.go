@@ -64,9 +64,9 @@ var aboutTerminal = lazyregexp.New(`(?i)\btheir terminal\b`)
 // commands that have an answer are skipped.
 type work struct {
 	*ask
-	at   int // of the commands that were answered
+	at   int // number of answered commands
 	turn fakegemini.Turn
-	over bool // the turn is found
+	over bool // the turn is complete
 }
 
 // run returns the result of a command, if there is one; otherwise it makes the turn call the command.

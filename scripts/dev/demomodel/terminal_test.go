@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// shell is a terminal of a test: what each command answers, as the model reads it; and with a question, its user.
+// shell simulates a terminal. It maps each command to its answer for the model, and each question to the user's answer.
 type shell map[string]string
 
 func printed(output string) string {
@@ -21,7 +21,7 @@ func printed(output string) string {
 	return string(raw)
 }
 
-// task has the model do a task, and returns its commands and its last words.
+// task makes the model do a task, and returns its commands and its last words.
 func (s shell) task(t *testing.T, prompt string) (commands []string, said string) {
 	t.Helper()
 	model := demomodel.Model(func() time.Time { return now })
@@ -67,7 +67,7 @@ const (
 	unclear      = `{"error":"It is not known whether this was done. The host was started anew."}`
 )
 
-// TestTerminalTaskReadsOutput has the tasks meet hosts that answer in other ways than the demo host.
+// TestTerminalTaskReadsOutput runs the tasks on hosts whose answers differ from the demo host's.
 func TestTerminalTaskReadsOutput(t *testing.T) {
 	const disk = "check disk usage and clean up /tmp if over 50%"
 	du := "4\t2026-11-18 08:00\t/tmp/a b/new\n90000\t2026-10-01 08:00\t/tmp/a b\n" +

@@ -13,14 +13,14 @@ type when struct {
 	days     []day
 	start    *clock
 	end      *clock
-	starts   []text        // all that are named
-	length   time.Duration // 0 if none is named
-	in       time.Duration // from now on; 0 if none is named
-	shift    time.Duration // later than it was said before
+	starts   []text        // all starts in the text
+	length   time.Duration // 0 if the text has none
+	in       time.Duration // from now on; 0 if the text has none
+	shift    time.Duration // how much later than said before
 	zone     string        // an IANA name, or empty
-	where    string        // what seems to name a zone, and is no one name for one
+	where    string        // words that seem to name a zone, but do not identify one
 	part     string        // of the day, such as morning
-	meal     string        // its part of the day, such as evening for a dinner
+	meal     string        // the part of the day of a meal, such as evening for dinner
 	allDay   bool
 	repeats  bool
 	unclear  string // words that may mean several times, or none

@@ -188,7 +188,7 @@ func (a *ask) begun(before text) bool {
 	switch {
 	case a.rule.tool == eventTool:
 		return calendarWord.MatchString(a.text.mask) || findWhen(a.text, a.now).timed()
-	case a.slots["them"].raw != "": // in an e-mail it is about somebody else
+	case a.slots["them"].raw != "": // an e-mail is then about somebody else
 		return !mails.MatchString(before.mask)
 	}
 	said := a.slots["body"].raw + a.slots["subject"].raw

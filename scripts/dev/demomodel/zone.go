@@ -58,7 +58,7 @@ func zoneOf(city string) string {
 	return ""
 }
 
-// doubt returns the question about the zone, if there is any doubt.
+// doubtZone returns the question about the zone, if there is any doubt.
 func (w when) doubtZone() string {
 	const example = "Please give its name, such as Europe/Berlin."
 	left := w.leftover.mask

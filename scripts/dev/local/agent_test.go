@@ -98,7 +98,7 @@ func TestAgentAuthorization(t *testing.T) {
 	}
 }
 
-// TestAgentAuthorizationRefused expects that a program whose user refuses gets no authorization code.
+// TestAgentAuthorizationRefused checks that a program gets no authorization code if its user refuses.
 func TestAgentAuthorizationRefused(t *testing.T) {
 	u := serve(t)
 	_, back, err := u.connects("no")

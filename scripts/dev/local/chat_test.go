@@ -158,7 +158,7 @@ func newTab(t *testing.T) *tab {
 	return &tab{served: serve(t), quantity: map[string]string{}, cart: map[string]int{}}
 }
 
-// TestChatShop has the demo model use a page through the chat, with the page's tools and the server's search.
+// TestChatShop makes the demo model use a page through the chat, with the page's tools and the server's search.
 func TestChatShop(t *testing.T) {
 	p := newTab(t)
 	words := p.say("find a blue mug and put two in the cart", nil)

@@ -103,7 +103,7 @@ func TestPlanWithQuestion(t *testing.T) {
 	}
 }
 
-// TestPlanWithGitHubToken has the server's user act at another GitHub with GITHUB_TOKEN, without a linked account.
+// TestPlanWithGitHubToken makes the server's user act at another GitHub with GITHUB_TOKEN, without a linked account.
 func TestPlanWithGitHubToken(t *testing.T) {
 	oauth := fakegithub.NewOAuth(fakegithub.OAuthOptions{Client: fakeoauth.Client{Key: []byte("of this test")}})
 	theirs := fakegithub.New(fakegithub.Options{User: oauth.User})

@@ -51,7 +51,8 @@ func (u *served) lunch(fields map[string]any) (r runReply) {
 	return r
 }
 
-// Noon is in the user's time zone, also in later requests of the account, and in the chat of pages.
+// TestLocaleOfRelativeTime checks that noon is in the user's time zone, also in later requests of the account, and in
+// the chat of pages.
 func TestLocaleOfRelativeTime(t *testing.T) {
 	ana := serve(t)
 	bea := ana.as("bea")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestWeb has the example agent search, and read pages of the local web. Nothing else of this machine can be read.
+// TestWeb lets the example agent search, and read pages of the local web. Nothing else on this machine can be read.
 func TestWeb(t *testing.T) {
 	u := serve(t)
 	u.as("ana")
@@ -28,7 +28,7 @@ func TestWeb(t *testing.T) {
 	}
 }
 
-// TestWebOff expects that no agent can read the web if WEB_TOOLS is off.
+// TestWebOff checks that no agent can read the web if WEB_TOOLS is off.
 func TestWebOff(t *testing.T) {
 	t.Setenv("WEB_TOOLS", "off")
 	u := serve(t)

@@ -37,7 +37,7 @@ func (s *Shop) Handler() http.Handler {
 }
 
 // shown is a product on the page, with its ratings as text. Products that do not match the search are hidden rather
-// than absent, because the cart needs their names.
+// than left out, because the cart needs their names.
 type shown struct {
 	Product
 	Rating string

@@ -42,7 +42,7 @@ func (w *scenario) turn(noTools bool) fakegemini.Turn {
 	return t
 }
 
-// answered records an answer. Its thought is the first part, if it has one.
+// answered records an answer. If the model thought, the thought is the first part.
 func (w *scenario) answered(content json.RawMessage) {
 	w.sent[string(content)] = true
 	w.kept[strings.Replace(string(content), `{"text":"hm","thought":true},`, "", 1)] = true

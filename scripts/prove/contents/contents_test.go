@@ -8,8 +8,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// TestContents makes hundreds of requests, and far more than a thousand in a complete run. None may be refused or have
-// false content. A finding names the seed that repeats it: go run ./scripts/prove contents -seed N -stories 1.
+// TestContents makes hundreds of requests; a complete run makes far more than a thousand. None may be refused or have
+// false content. A finding names the seed that reproduces it: go run ./scripts/prove contents -seed N -stories 1.
 func TestContents(t *testing.T) {
 	realpart.Long(t, "makes hundreds of requests")
 	r := proof.Trial("contents", 1, os.Stdout)

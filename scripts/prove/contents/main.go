@@ -3,8 +3,8 @@
 // It plays random stories. The user writes (also while something waits), approves, edits, rejects, confirms, starts
 // over, lets approvals expire, cancels and compresses. The model makes parallel calls, calls tools that do not exist,
 // repeats itself, writes malformed answers, and fails. The provider loses answers. Processes die before and after their
-// commits, and others continue. A strict fake checks each request, and the proof compares each response in it with the
-// user's decisions and the provider's effects.
+// commits, and other processes continue their runs. A strict fake checks each request. The proof compares each response
+// in it with the user's decisions and the provider's effects.
 package contents
 
 import (
@@ -25,7 +25,7 @@ type options struct {
 // steps is the number of steps of a story.
 const steps = 120
 
-// met lists the situations that must occur in the stories; otherwise the run proves nothing.
+// met lists the situations that must occur in the stories. Without them, the run proves nothing.
 var met = []string{"requests", "responses compared", "parallel calls", "correction", "model error", "call made again",
 	"asked while something waits", "long thread", "expired", "cancelled", "process died", "tool withdrawn",
 	"edits told", "decided approve_once", "decided approve_and_always_allow_recipient", "decided approve_with_edits",

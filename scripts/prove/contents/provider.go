@@ -26,9 +26,9 @@ type result struct {
 // provider executes the tools' calls, loses some of its answers, and records its effects.
 type provider struct {
 	r   *rand.Rand
-	did map[string]args // by action
+	did map[string]args // the arguments of the effects, by action
 
-	long bool // its results are long
+	long bool // results are long
 }
 
 func tagOf(text string) string {

@@ -34,15 +34,15 @@ func promptAt(contents []fakegemini.Content) (at int) {
 
 func isPrompt(p fakegemini.Part) bool { return p.Text != nil && strings.HasPrefix(*p.Text, "prompt ") }
 
-// keptParts checks the earlier runs that are sent verbatim. The conversation must begin with words of the user. Each
-// content of the model must be one that a model has sent; contents of earlier runs have no thoughts. A different model
-// than before gets the earlier runs in words.
+// keptParts checks the earlier runs that are sent verbatim. The conversation must begin with a text of the user. Each
+// content of the model must be one that a model has sent, and contents of earlier runs have no thoughts. If the model
+// has changed, it must get the earlier runs as text.
 func (w *scenario) keptParts(raw []json.RawMessage, contents []fakegemini.Content) {
 	if !w.asksSummary && !slices.ContainsFunc(contents[0].Parts, isPrompt) {
 		w.fault("the conversation begins in the middle of a turn: %s", raw[0])
 	}
 	own := promptAt(contents)
-	if w.asksSummary { // of earlier runs
+	if w.asksSummary { // the request is for a summary of earlier runs
 		own = len(contents)
 	}
 	for i, c := range contents {
@@ -108,8 +108,8 @@ func (w *scenario) checkResponses(contents []fakegemini.Content) {
 // tried holds the actions of one call, oldest first. It has more than one if the call was started again.
 type tried []*run.Action
 
-// actions returns the actions of the run by call, in the model's order. It leaves out the calls of a different model,
-// because the current model gets those in words.
+// actions returns the actions of the run by call, in the model's order. It leaves out the calls of another model,
+// because the current model gets those as text.
 func (w *scenario) actions(runID string) []tried {
 	state := w.state(runID)
 	var out []tried

@@ -41,26 +41,26 @@ type scenario struct {
 	now       time.Time
 	store     store.Store
 	life      process
-	approvals map[string]store.Doc // as stored
+	approvals map[string]store.Doc // the stored documents
 	provider  *provider
 	model     model.Model
-	loop      *loop.Loop // the living process
+	loop      *loop.Loop // in the process that is alive
 
 	verbatim    bool // the agent gets earlier runs verbatim
-	window      int  // the number of tokens that the model then reads
+	window      int  // the size of the model's context window in tokens
 	generation  fakegemini.Generation
 	signer      string          // the name of the present model
 	changed     bool            // the model was changed
 	asksSummary bool            // the present request is for a summary
 	sent        map[string]bool // the models' answers
-	kept        map[string]bool // the same without their thoughts, as later runs get them
+	kept        map[string]bool // the same answers without their thoughts, as later runs get them
 
 	queue   []queue.Message
 	threads []string
 	runs    map[string]string // by prompt
-	asked   []args            // by the model
+	asked   []args            // the calls that the model requested
 	tags    int
-	answers int                 // of the direct model; they number its call IDs
+	answers int                 // number of answers of the direct model; its call IDs contain it
 	decided map[string]decision // by approval
 	edits   map[string]args     // by action
 
@@ -98,7 +98,7 @@ func (w *scenario) fault(format string, values ...any) {
 	w.faults = append(w.faults, clip.Text(fmt.Sprintf(format, values...), 1000))
 }
 
-// Resume implements the queue.
+// Resume implements the queue's interface.
 func (w *scenario) Resume(_ context.Context, m queue.Message) error {
 	w.queue = append(w.queue, m)
 	return nil
@@ -143,7 +143,7 @@ func (w *scenario) process() {
 				MaxOpen: 30, MaxPerDay: 200}}}})
 }
 
-// scenario takes the given number of random steps.
+// scenario plays the given number of random steps.
 func (w *scenario) scenario(ctx context.Context, steps int) {
 	for range steps {
 		w.step(ctx)
@@ -221,7 +221,7 @@ func (w *scenario) compress(ctx context.Context) {
 	w.count["compressed by hand"]++
 }
 
-// look checks that no run ended because its request could not be made.
+// look checks that no run ended because its request could not be built.
 func (w *scenario) look(v *run.View) {
 	switch {
 	case v == nil:
@@ -240,7 +240,7 @@ func (w *scenario) chat(ctx context.Context) {
 	w.count["long thread"]++
 }
 
-// open returns the pending approvals of one thread or of all.
+// open returns the pending approvals of the thread, or all if the thread is empty.
 func (w *scenario) open(thread string) []run.Approval {
 	var out []run.Approval
 	for _, p := range slices.Sorted(maps.Keys(w.approvals)) {

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// process is the state of a process that makes a story's calls.
+// process is the state of a process in a story.
 type process struct {
 	fuse  int  // commits until it dies; 0: never
 	after bool // whether it dies after the commit rather than before it

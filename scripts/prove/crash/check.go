@@ -57,8 +57,8 @@ func (t *trial) checkProvided(effects int) {
 	}
 }
 
-// answerReviews answers reviews of unknown outcomes as the user, every second time by trying again. It approves
-// everything else that waits, such as the new plan for a failed task. It reports whether anything waited.
+// answerReviews answers reviews of unknown outcomes as the user, and chooses to try again every second time. It
+// approves everything else that waits, such as the new plan for a failed task. It reports whether anything waited.
 func (t *trial) answerReviews() (answered bool) {
 	for n := range t.started() {
 		for range 3 {
@@ -69,7 +69,7 @@ func (t *trial) answerReviews() (answered bool) {
 			decision := "approve_once"
 			if a.Approvals[0].Kind == "review" {
 				decision = []string{"confirm_done", "start_new"}[t.env.random.IntN(2)]
-				if t.kind.readsOnly { // its effects do not name their action
+				if t.kind.readsOnly { // the effects of such commands do not name their action
 					decision = "confirm_done"
 				}
 			}
@@ -114,7 +114,7 @@ func (t *trial) checkInvariants() {
 		rules.MaxTurns = 10
 	}
 	if t.kind == edit {
-		rules.MaxTurns = 14 // it reads the file before, and edits it again
+		rules.MaxTurns = 14 // the model reads the file first, and then edits it again
 	}
 	for _, id := range t.runs[:t.started()] {
 		found, err := invariants.Run(t.ctx, t.env.store, id, t.effects(), rules)

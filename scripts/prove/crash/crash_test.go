@@ -131,7 +131,8 @@ func TestFetches(t *testing.T) {
 	}
 }
 
-// TestWaits interrupts workers of sessions that wait for checks: while they look, and after the checks have ended.
+// TestWaits interrupts workers of sessions that wait for checks: while the workers look at the checks, and after the
+// checks have ended.
 func TestWaits(t *testing.T) {
 	kills := realpart.Trials(8, 12)
 	r := prove(t, options{kills: kills, store: "embedded", workers: 8, of: []kind{issue}, only: func(p plan) bool {
@@ -160,7 +161,8 @@ func TestUploads(t *testing.T) {
 	}
 }
 
-// TestCommandsOnAHostThatForgets kills workers in the middle of commands on a host that then loses its records of them.
+// TestCommandsOnAHostThatForgets kills workers while commands run on a host. The host then loses its records of the
+// commands.
 func TestCommandsOnAHostThatForgets(t *testing.T) {
 	forgot := func(p plan) bool {
 		return p.scenario.name == "approve" && p.scenario.steps[p.step].name == deliver.name && p.variant == plain &&
@@ -187,8 +189,8 @@ func TestRandomMoments(t *testing.T) {
 		counted: &onProviders})
 }
 
-// TestTrialsOfSeed expects that a seed chooses nearly the same trials, even if a worker passed a point more or
-// less during the count.
+// TestTrialsOfSeed checks that a seed chooses nearly the same trials if a worker passed a point more or less during the
+// count.
 func TestTrialsOfSeed(t *testing.T) {
 	var plans []plan
 	for n := range 200 {

@@ -30,7 +30,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/invariants"
 )
 
-// env is one environment, in which trials run one after the other. Its cloud and its store persist; its workers are
+// env is one environment, in which trials run one after the other. Its cloud and its store persist. Its workers are
 // killed and replaced.
 type env struct {
 	cloud            *testkit.Cloud
@@ -130,19 +130,19 @@ func (e *env) close() error {
 	return errors.Join(err, e.endEngine(), e.mailbox.Close(), e.cloud.Close(), e.store.Close())
 }
 
-// start starts a new worker of the environment. The worker's clock is off by skew.
+// start starts a new worker of the environment. skew is the error of the worker's clock.
 func (e *env) start(ttl time.Duration, k kind, skew time.Duration) (*process, error) {
 	s := maps.Clone(e.settings)
 	if s["GMAIL_SEND_MODE"] = k.mode; k.mailed {
 		e.mailbox.addTo(s)
 	}
 	if k.alias || k.file {
-		s["GMAIL_SEARCH"] = "on" // the addresses of an account are read like its e-mails
+		s["GMAIL_SEARCH"] = "on" // an account's addresses can then be read, like its e-mails
 	}
 	return spawn(e.program, order{s, e.cloud.URL + "/notes", e.cloud.URL + "/topic", ttl, skew}, e.log)
 }
 
-// fault is a kind of provider fault.
+// fault is a kind of fault of a provider.
 type fault = fakegoogle.Kind
 
 // cloudFault is the fault hook of the cloud. It makes calls with an effect fail.
@@ -290,7 +290,7 @@ func (e *env) again(ctx context.Context, runID string, to *process) bool {
 	if envelope == nil {
 		return false
 	}
-	// Whatever the answer is, nothing may change.
+	// Whatever the response is, nothing may change.
 	_ = queueembedded.HTTPPush(to.url+"/api/agent/resume", e.cloud.PushToken, to.client)(ctx, envelope)
 	return true
 }

@@ -39,7 +39,7 @@ type topic struct {
 // separator separates the events of a request. Each event is JSON on one line.
 var separator = []byte("\n")
 
-// ServeHTTP stores the events of a request, up to the number that the next taking lets through.
+// ServeHTTP stores the events of a request, up to the number that the next outcome allows.
 func (p *topic) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil { // the worker was killed while it sent the request

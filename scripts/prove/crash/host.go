@@ -37,7 +37,7 @@ type host struct {
 	*sshd.Server
 	home, boot string
 	boots      int
-	others     time.Time // when it first answered with other host keys; zero if it does not
+	others     time.Time // since when it has other host keys; zero if it has its own
 	opened     *watched
 	put        *watched // the files that uploads create
 	ends       proof.Owner
@@ -109,7 +109,7 @@ func (h *host) suffer(f fault) {
 	}
 }
 
-// otherwise is the time during which the host answers with other keys.
+// otherwise is the time during which the host has other keys.
 const otherwise = time.Second
 
 // recover makes the host answer with the original keys again, at once or after a while.
@@ -130,7 +130,7 @@ func (h *host) login() testkit.Login {
 	return testkit.Login{Addr: h.Addr, User: h.User, Key: h.Key, HostKeys: h.HostKeys()}
 }
 
-// witnessed returns the effects of the user's commands on the host.
+// witnessed returns the effects that the user's commands have had on the host.
 func (h *host) witnessed(uid string) (effects []invariants.Effect) {
 	for _, w := range h.witnesses(uid) {
 		effects = append(effects, invariants.Effect{UID: uid, ActionID: w.action, Agrees: wrote(w.subject)})
@@ -176,13 +176,13 @@ func wrote(subject string) func(json.RawMessage) error {
 	}
 }
 
-// ended reports whether the host's record of the action says how the command ended.
+// ended reports whether the host has recorded the end of the action's command.
 func (h *host) ended(actionID string) bool {
 	text, err := os.ReadFile(filepath.Join(h.keeper(), actionID, "exit"))
 	return err == nil && bytes.HasSuffix(bytes.TrimSpace(text), []byte(":."))
 }
 
-// left returns the processes that are still running on the host after a while.
+// left waits a while, and returns the processes that still run on the host.
 func (h *host) left() (all []sshd.Process) {
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		if all = h.Processes(); len(all) == 0 || time.Now().After(end) {
@@ -197,7 +197,7 @@ func lineOf(subject string, lasts time.Duration) string {
 		lasts.Seconds())
 }
 
-// looked returns the file that the n-th command of a trial reads.
+// looked returns the name of the file that the n-th command of a trial reads.
 func (t *trial) looked(n int) string {
 	return filepath.Join(t.env.host.home, "looked", fmt.Sprintf("%s-%d", t.uid, n))
 }
@@ -276,7 +276,7 @@ func (t *trial) effects() []invariants.Effect {
 	return all
 }
 
-// checkHost checks the guarantees for commands that go beyond those for other effects.
+// checkHost checks the guarantees that only commands have.
 func (t *trial) checkHost() {
 	reviews := 0
 	for n := range t.started() {

@@ -46,5 +46,5 @@ func (t *trial) checkLists(whole bool) {
 	}
 }
 
-// endedList reports whether the host's records say how a list ended: its second command, which fails, has ended.
+// endedList reports whether the host has recorded the end of a list: the end of its second command, which fails.
 func (h *host) endedList(actionID string) bool { return h.ended(supervisor.InList(actionID, 1)) }

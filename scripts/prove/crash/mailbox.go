@@ -31,7 +31,7 @@ type receivedMail struct {
 	at time.Time
 }
 
-// open starts a mail server. It accepts all e-mails except those that must fail by the fault of nextFault.
+// open starts an SMTP server. It accepts all e-mails except those that must fail because of the fault of nextFault.
 func (l *mailbox) open(nextFault func() fault) error {
 	later := &smtp.SMTPError{Code: 451, Message: "try again"}
 	l.Taking = func(m mailserver.Mail) error {

@@ -34,12 +34,12 @@ type options struct {
 	program string // the workers' program; empty: this one
 	anywhen bool
 	on      string
-	of      []kind          // the kinds of provider; nil: all
+	of      []kind          // the kinds of provider in the trials; nil: all
 	only    func(plan) bool // which plans can be chosen; nil: any
 	counted *counted        // points shared with other runs; nil: this run counts its own
 }
 
-// These are the values of -on: where the effects of the trials take place.
+// The values of -on: where the effects of the trials take place.
 const (
 	providers = "providers"
 	hosts     = "host"

@@ -35,7 +35,7 @@ type matrix struct {
 	order []string
 }
 
-// These are the counts in the report.
+// The names of the counts in the report.
 const (
 	countPoints   = "points"
 	countStruck   = "workers struck"
@@ -48,7 +48,7 @@ func try(ctx context.Context, o options, r *proof.Run, dir string) error {
 	m := &matrix{Run: r, options: o, rows: map[string]*row{}}
 	defer func() {
 		for _, e := range m.envs {
-			_ = e.close() // the worker is dead or ends here; the store's folder is temporary
+			_ = e.close() // the worker is dead or ends here, and the store's folder is temporary
 		}
 	}()
 	for i := range o.workers {
@@ -75,8 +75,8 @@ func try(ctx context.Context, o options, r *proof.Run, dir string) error {
 }
 
 // choose returns the requested number of plans: each plan once in a random order, and then again with other faults. The
-// random numbers of a plan depend only on the seed, the round and the plan. The same seed therefore chooses the same
-// trials even if the count found slightly different points, which happens because workers poll.
+// random numbers of a plan depend only on the seed, the round and the plan. Workers poll, so two counts can find
+// slightly different points. The same seed nevertheless chooses the same trials.
 func (m *matrix) choose(plans []plan) []plan {
 	type drawn struct {
 		plan
@@ -170,8 +170,8 @@ func (t *trial) trace() (plans []plan) {
 	return plans
 }
 
-// all runs the plans, each in the next free environment. A trial that only missed a time limit is repeated twice with
-// no other trial running; a real fault occurs there too.
+// all runs the plans, each in the next free environment. It repeats a trial that only missed a time limit up to twice,
+// with no other trial running. A real fault occurs there too.
 func (m *matrix) all(ctx context.Context, plans []plan) error {
 	var mu sync.Mutex
 	var again []plan

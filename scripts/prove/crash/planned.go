@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// These kinds run as sessions of the planner, each in a repository of the trial's user.
+// Kinds that run as sessions of the planner, each in a repository of the trial's user.
 var (
 	issue  = kind{name: "issue of a plan", tool: github.CreateIssue, mode: "draft", plans: true}
 	pull   = kind{name: "pull request of a plan", tool: github.CreatePullRequest, mode: "draft", plans: true}

@@ -18,8 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// planScenarios are the scenarios of plans. The prompt contains the scenario's name, from which the model knows the
-// plan.
+// planScenarios are the scenarios of plans. The prompt contains the scenario's name, which tells the model the plan.
 var planScenarios = []scenario{
 	{"plan", longTTL, []step{start(0), decide("approve_once"), deliver}, planned, once, false, 0, 0},
 	{"plan refined", longTTL, []step{start(0), refine, confirm, deliver}, anIssues, once, false, 0, 0},
@@ -41,8 +40,8 @@ func (t *trial) openSession(to *process) func(context.Context, string, ...string
 	}
 }
 
-// behind is the error of a worker's clock that lets a session have an earlier deadline than the API permits. The
-// store's clock decides about the deadline.
+// behind is the error of a worker's clock. With it, a session can have an earlier deadline than the API permits. The
+// store's clock decides when the deadline has passed.
 const behind = -5 * time.Minute
 
 // limit sets the session's deadline, which stays the same in repeated requests.
@@ -61,11 +60,11 @@ var inTime = step{"a yes before the deadline", (*trial).asked, func(t *trial, to
 	want("a yes before the deadline", a, err, http.StatusOK, http.StatusConflict, http.StatusGone)
 }}
 
-// aMoment is how long a session has been advancing when it reaches its deadline. A worker takes about as long to reach
-// the first effect, so the deadline falls into a tool call or between two.
+// aMoment is the time from the delivery to the session's deadline. A worker takes about as long to reach the first
+// effect, so the deadline falls into a tool call or between two.
 const aMoment = 200 * time.Millisecond
 
-// lastly delivers the messages a moment before the deadline.
+// lastly delivers the messages aMoment before the deadline.
 var lastly = step{"deliver at last", nil, func(t *trial, to *process) {
 	proof.Must(wait.For(t.ctx, time.Until(t.deadline.Add(-aMoment))))
 	t.env.worker = to
@@ -156,7 +155,7 @@ type session struct {
 	scenario    string
 	name, owner string
 	told        string // the whole request
-	again       bool   // a task has failed before
+	again       bool   // a task has failed before this request
 }
 
 func sessionOf(r fakegemini.Request) session {

@@ -21,15 +21,15 @@ import (
 )
 
 // points are the places where a worker can die: before and after each call that leaves the process. They wrap the
-// engine's store, queue, model and accounts, and the response to each request, from the outside, so no deployed program
-// contains them.
+// engine's store, queue, model and accounts, and the response to each request. They wrap them from outside, so no
+// deployed program contains them.
 type points struct {
 	mu     sync.Mutex
 	seen   []string
 	strike int // interrupt at this point; 0: never
 	how    func(name string)
 
-	// committing is held for reading by each commit. A process that is paused in the middle of a commit would keep the
+	// Each commit holds committing for reading. A process that is paused in the middle of a commit would keep the
 	// embedded store's file locked, and no other process could take over.
 	committing sync.RWMutex
 }
@@ -62,7 +62,7 @@ func (p *points) pass(name string) {
 	}
 }
 
-// around passes one point immediately, and one when after is called.
+// around passes one point immediately, and another one when after is called.
 func (p *points) around(name string) (after func()) {
 	p.pass("before " + name)
 	return func() { p.pass("after " + name) }
@@ -92,7 +92,7 @@ func collection(path string) string {
 	return name
 }
 
-// saying names a commit by the newest event of its run that is more than a change of status.
+// saying describes a commit by the newest event of its run that is not only a change of status.
 func saying(writes []store.Write) string {
 	for _, w := range writes {
 		var r run.Run
@@ -149,7 +149,7 @@ func (m struckModel) Generate(ctx context.Context, req model.Request, delta func
 	return m.Model.Generate(ctx, req, delta)
 }
 
-// struckCalls puts points around the calls to providers: Gmail, Calendar, the token endpoint for linked accounts, the
+// struckCalls puts points around the calls to providers: Gmail, Calendar, the token endpoint of linked accounts, the
 // notes, and the MCP server.
 type struckCalls struct {
 	next http.RoundTripper
@@ -158,7 +158,7 @@ type struckCalls struct {
 
 func (c struckCalls) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !provided.MatchString(r.URL.Path) {
-		// The model has separate points, and the keys of the sign-in are fetched before anything happens.
+		// The model has separate points. The keys of the sign-in are fetched before anything else happens.
 		return c.next.RoundTrip(r)
 	}
 	defer c.around("call " + r.Method + " " + shape(r.URL.Path))()
@@ -186,7 +186,7 @@ func (p *points) answers(h http.Handler) http.Handler {
 	})
 }
 
-// struckHosts puts points around connections to hosts, and around the exchanges on them.
+// struckHosts puts points around the connections to hosts, and around the exchanges on them.
 type struckHosts struct {
 	app.Hosts
 	*points

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
-// process is a worker, as its parent sees it.
+// process is the parent's handle of a worker.
 type process struct {
 	*proof.Worker
 	replies chan string // the replies to orders
@@ -22,7 +22,7 @@ type process struct {
 	client  *http.Client
 }
 
-// patience is the maximum time of a worker for any order.
+// patience is the longest time that a worker may take for an order.
 const patience = await.Most
 
 // spawn starts a worker.

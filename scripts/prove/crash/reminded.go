@@ -19,7 +19,7 @@ import (
 // reminded is a kind of effect whose user gets an e-mail while it waits.
 var reminded = kind{name: "no handle, and its user is mailed", tool: "note", mode: "draft", mailed: true}
 
-// reminding sets the times of the e-mails, short enough for a trial.
+// reminding sets the times of the e-mails. They are short enough for a trial.
 var reminding = run.Reminding{After: 300 * time.Millisecond, Every: 900 * time.Millisecond,
 	Settled: 200 * time.Millisecond, Taken: time.Second}
 
@@ -27,7 +27,7 @@ var reminding = run.Reminding{After: 300 * time.Millisecond, Every: 900 * time.M
 var reminderScenarios = []scenario{{name: "remind", ttl: longTTL, fits: func(k kind) bool { return k.mailed },
 	effects: never, steps: []step{start(0), startBeside(1), remind(2), startBeside(2), remind(3)}}}
 
-// startBeside requests the n-th run while the earlier ones wait, after the user got an e-mail about them.
+// startBeside requests the n-th run while the earlier ones wait and the user has an e-mail about them.
 func startBeside(n int) step {
 	s := start(n)
 	s.ready = func(t *trial) bool {
@@ -42,7 +42,7 @@ func startBeside(n int) step {
 
 const reminderStep = "reminder of "
 
-// remind makes the worker process n runs whose user must get an e-mail.
+// remind waits until the e-mail about n waiting approvals is due, and makes the worker send it.
 func remind(n int) step {
 	name := fmt.Sprintf("%s%d", reminderStep, n)
 	return step{name, func(t *trial) bool { return len(t.waiting()) == n }, func(t *trial, to *process) {

@@ -17,12 +17,12 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/memory"
 )
 
-// kind is a tool, with the evidence that its provider gives after a crash.
+// kind is a kind of effect: a tool, and the evidence that its provider gives after a crash.
 type kind struct {
 	name, tool, mode string
 	readable         bool   // the mailbox can be read, so sent e-mails can be found
 	alias            bool   // e-mails are sent from another address of the account
-	file             bool   // e-mails have a file of an e-mail that the user has received
+	file             bool   // e-mails have a file from an e-mail that the user has received
 	onHost           bool   // a command on a host
 	readsOnly        bool   // a command that only reads, and needs no approval
 	plans            bool   // part of a plan
@@ -60,11 +60,11 @@ func (k kind) proves() bool {
 		k.tool == memory.Remember || k.contained
 }
 
-// desk is another address of the account of a user whose e-mails have the kind with an alias. The subjects of these
-// e-mails end in fromDesk.
+// desk is the address from which e-mails of the kind with an alias are sent. It is another address of the user's
+// account. The subjects of these e-mails end in fromDesk.
 const desk, fromDesk = "desk@example.com", ", from the desk"
 
-// withFile is in the subjects of e-mails with a file, before the ID of the e-mail that has the file. fileMail is that
+// withFile is in the subjects of e-mails with a file. The ID of the e-mail that has the file follows. fileMail is that
 // e-mail.
 const (
 	withFile = ", with the file of "
@@ -145,13 +145,13 @@ type step struct {
 	do    func(t *trial, to *process)
 }
 
-// scenario is a scenario: a sequence of steps.
+// scenario is a sequence of steps.
 type scenario struct {
 	name    string
 	ttl     time.Duration // the lifetime of an approval
 	steps   []step
 	fits    func(kind) bool
-	effects func(n int) bool // whether n effects are allowed in the end, apart from reviews
+	effects func(n int) bool // reports whether n effects, apart from reviews, are allowed at the end
 	ends    bool             // the run can end during an effect, which then becomes a review
 	lasts   time.Duration    // how long a command runs
 	within  time.Duration    // time from the session's start to its deadline; 0: two days
@@ -177,7 +177,7 @@ var (
 	makesEvents = func(k kind) bool { return k.tool == calendar.Name }
 )
 
-// These are the durations of commands that are interrupted by chance, and of those that are interrupted in the middle.
+// Durations of commands. A command takes longer if the scenario must act while it runs.
 const (
 	shortly = 200 * time.Millisecond
 	longer  = 8 * time.Second
@@ -209,7 +209,7 @@ func want(what string, a testkit.Answer, err error, statuses ...int) {
 	}
 }
 
-// start requests the n-th run of the trial, with its idempotency key.
+// start requests the n-th run of the trial, with the run's idempotency key.
 func start(n int) step {
 	name := fmt.Sprintf("start %d", n+1)
 	return step{name, func(t *trial) bool { return n == 0 || t.over(n-1) }, func(t *trial, to *process) {

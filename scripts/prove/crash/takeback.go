@@ -39,8 +39,8 @@ func (t *trial) made() string       { return run.ActionID(t.runs[0], 1, 0, 0) }
 func (t *trial) takingBack() string { return loop.CompensationRun(t.uid, t.made(), "") }
 
 // takenBack returns the deletions of the user's objects, as effects of the run that undoes. A calendar does not report
-// which action deleted an event, so a deletion is attributed to the action that succeeded: a later one would find the
-// event gone.
+// which action deleted an event. The deletion is therefore attributed to the action that succeeded, because a later one
+// would not find the event.
 func (t *trial) takenBack() (all []invariants.Effect) {
 	done := run.ActionID(t.takingBack(), 1, 0, 0)
 	for _, e := range t.env.cloud.Deleted(t.uid) {

@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/command"
 )
 
-// upload copies a file of the prompt to a host that has no file of that name.
+// upload copies a file of the prompt to a host that does not have the file yet.
 var upload = kind{name: "file for a host", tool: command.Upload, mode: "draft", onHost: true}
 
 // putInto is the folder of the uploads on the host, and attached the name of each trial's file.

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// trial is a running plan. An error that prevents its continuation ends it (proof.Must): this is a failure of the proof
-// program. Failures of the tested program are recorded with problem or overdue.
+// trial is a plan that is being run. An error that prevents its continuation ends it (proof.Must), and is a failure of
+// the proof program. Failures of the tested program are recorded with problem or overdue.
 type trial struct {
 	plan
 	ctx         context.Context
@@ -27,8 +27,8 @@ type trial struct {
 	held        string          // the ID of the e-mail whose file is sent
 	deadline    time.Time       // the session's deadline
 	nothing     bool            // the first run had no effect, so it cannot be undone
-	slow        bool            // the run ended before its card: the machine was too slow, or its host was struck
-	upto        time.Time       // when the last mail to the user was made, according to the store
+	slow        bool            // the run ended before its card, because the machine was slow or a fault hit the host
+	upto        time.Time       // the creation time of the last e-mail to the user, according to the store
 	sleeper     *process        // a paused worker
 	sleeperDone <-chan struct{} // closed when the paused worker's request has ended
 	outcome     outcome
@@ -144,7 +144,7 @@ func (t *trial) begin(s step, to *process) doing {
 	return d
 }
 
-// over reports whether the step has ended, after it waits for at most the given time.
+// over waits for at most the given time, and reports whether the step has ended.
 func (d doing) over(moment time.Duration) bool {
 	select {
 	case err := <-d:
@@ -239,7 +239,7 @@ func (t *trial) double(s step, w *process, done <-chan struct{}) {
 	t.settle("both "+s.name, func() bool { return other.over(20 * time.Millisecond) })
 }
 
-// wakeSleeper continues a paused worker, waits until its request ends, and then stops it.
+// wakeSleeper continues a paused worker, waits until its request ends, and then stops the worker.
 func (t *trial) wakeSleeper() {
 	if t.sleeper == nil {
 		return

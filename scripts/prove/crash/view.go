@@ -45,7 +45,7 @@ func (t *trial) asked() bool {
 	if len(a.Approvals) > 0 && t.approval.ApprovalID == "" {
 		t.approval = a.Approvals[0]
 	}
-	unasked := a.Status == "failed" || t.kind.tool == upload.tool && a.Status == "completed" // its host was struck
+	unasked := a.Status == "failed" || t.kind.tool == upload.tool && a.Status == "completed" // a fault hit its host
 	t.slow = t.approval.ApprovalID == "" && unasked
 	return t.approval.ApprovalID != "" || t.slow
 }
@@ -61,7 +61,7 @@ func (t *trial) expired() bool {
 }
 
 // rested reports whether every started run has ended, in the store too, or waits for its user. A session that waits for
-// the moment before its deadline has not rested.
+// aMoment before its deadline has not rested.
 func (t *trial) rested() bool {
 	for n := range t.started() {
 		a := t.view(n)
@@ -74,8 +74,8 @@ func (t *trial) rested() bool {
 	return t.mailed()
 }
 
-// written reports whether the stored run has the reported state, because an expiry is reported before it is stored. The
-// stored run stays due until its events are published and its containers are removed.
+// written reports whether the stored run has the reported state. An expiry is reported before it is stored. The stored
+// run stays due until its events are published and its containers are removed.
 func (t *trial) written(a testkit.Answer) bool {
 	if a.RunID == "" {
 		return true

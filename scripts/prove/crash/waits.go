@@ -11,8 +11,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// In these scenarios, a session waits for the checks of a commit, and then opens its issue. No process works on the
-// session while it waits. The sweep makes a worker check again.
+// waitScenarios are scenarios in which a session waits for the checks of a commit, and then opens its issue. No process
+// works on the session while it waits. The sweep makes a worker look at the checks again.
 var waitScenarios = []scenario{
 	{"plan waits", longTTL, []step{start(0), decide("approve_once"), deliver, lookAgain, turnGreen}, anIssues, once,
 		false, 0, 0},

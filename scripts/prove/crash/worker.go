@@ -41,7 +41,7 @@ type order struct {
 	Skew        time.Duration // the error of this worker's clock
 }
 
-// stepTime limits a model call and an effect. It is short, so that a dead worker's lease lapses soon.
+// stepTime limits a model call and an effect. It is short, so that the lease of a dead worker ends soon.
 const (
 	stepTime    = 900 * time.Millisecond
 	leaseMargin = 150 * time.Millisecond
@@ -57,7 +57,7 @@ const (
 //
 // It prints its address, and then one line in reply to each order. It prints "hit NAME" without an order.
 func work(ctx context.Context, first proof.Order) error {
-	debug.SetGCPercent(-1) // a worker lives for a second; collecting its garbage would take a sixth of that
+	debug.SetGCPercent(-1) // a worker lives for a second; garbage collection would take a sixth of that
 	debug.SetMemoryLimit(512 << 20)
 	var o order
 	if err := first.Read(&o); err != nil {
@@ -183,8 +183,8 @@ func obey(p *points, orders io.Reader, answers io.Writer) error {
 	return lines.Err()
 }
 
-// struck kills this process, pauses it between two commits until it is woken, or only waits for that. The signal can
-// reach another thread first, so the interrupted goroutine blocks.
+// struck interrupts this process: it kills the process, stops it between two commits until it gets SIGCONT, or only
+// waits to be woken. The signal can reach another thread first, so the goroutine then blocks.
 func (p *points) struck(how, name string, answers io.Writer, woken <-chan struct{}) {
 	signals := map[string]syscall.Signal{"kill": syscall.SIGKILL, "stop": syscall.SIGSTOP}
 	if how == "stop" {
@@ -200,8 +200,8 @@ func (p *points) struck(how, name string, answers io.Writer, woken <-chan struct
 	<-woken
 }
 
-// noteArgs are the arguments of a tool whose provider has no handle: it stores every note that it receives, a repeated
-// one twice, and cannot be queried.
+// noteArgs are the arguments of a tool whose provider has no handle. The provider stores every note that it receives, a
+// repeated one twice, and cannot be queried.
 type noteArgs struct {
 	Text string `json:"text"`
 }
@@ -242,7 +242,7 @@ func leave(ctx context.Context, provider http.RoundTripper, url string, c tool.C
 	return noted{OK: true}, nil
 }
 
-// skewed returns a clock error of up to ten minutes in either direction.
+// skewed returns an error for a clock, of up to ten minutes in either direction.
 func skewed(r *rand.Rand) time.Duration {
 	return time.Duration(r.Int64N(int64(20*time.Minute))) - 10*time.Minute
 }

@@ -30,7 +30,7 @@ const (
 
 // delays are the places at which the tests of a module can be delayed.
 type delays struct {
-	overlay string         // the file that substitutes the changed sources
+	overlay string         // the file that maps sources to their changed copies
 	only    *regexp.Regexp // the names of all points that delay; nil: a random choice
 	points  []string       // file:line:column
 }
@@ -90,8 +90,8 @@ func sources(ctx context.Context) (m tree, files []string, err error) {
 	return m, strings.Fields(string(out)), err
 }
 
-// change returns the file's text with a call of At at each of its points, or nil if it has none. The lines keep their
-// numbers. The file of At itself, which this package's tests embed, has none.
+// change returns the file's text with a call of At at each of its points, or nil if it has none. Line numbers stay the
+// same. change returns nil for the file of At itself, which this package's tests embed.
 func (d *delays) change(m tree, file string) ([]byte, error) {
 	text, err := os.ReadFile(file)
 	if err != nil || bytes.Equal(text, late) {

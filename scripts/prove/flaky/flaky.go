@@ -26,7 +26,7 @@ type options struct {
 	at          string
 }
 
-// Proof is the proof.
+// Proof returns the command that scripts/prove runs.
 func Proof() proof.Proof {
 	o := options{rounds: 20}
 	return proof.Proof{

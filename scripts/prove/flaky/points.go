@@ -7,26 +7,26 @@ import (
 	"slices"
 )
 
-// place is a place in a file where a call is inserted in the form.
+// place is a place in a file, and the form of the call to insert there.
 type place struct {
 	pos  token.Pos
 	form string
 }
 
-// The forms of a call: after a statement, before the first statement of a block, and before a deferred statement, which
-// it then follows.
+// The forms of a call: after a statement, before the first statement of a block, and before a deferred statement. The
+// deferred call then runs after that statement.
 const (
 	after    = "; %s"
 	first    = " %s;"
 	deferred = "defer %s; "
 )
 
-// passing are the names of functions after which another goroutine or process can continue.
+// passing holds the names of functions after which another goroutine or process can continue.
 var passing = []string{"close", "cancel", "stop", "yield", "AfterFunc", "Broadcast", "Cancel", "Close", "CloseWrite",
 	"Commit", "Done", "Encode", "Flush", "Fprint", "Fprintf", "Fprintln", "Go", "Kill", "Notify", "Publish", "Read",
 	"RUnlock", "Send", "Serve", "Signal", "Start", "Stop", "Store", "Unlock", "Wait", "Write", "WriteString"}
 
-// starting are the names of functions that call a function in another goroutine.
+// starting holds the names of functions that call a function in another goroutine.
 var starting = []string{"AfterFunc", "Go"}
 
 // pointsOf returns the places after which another goroutine or process can continue, in the order of the text.
@@ -82,7 +82,7 @@ func pointsIn(list []ast.Stmt) (all []place) {
 	return all
 }
 
-// packages are the packages whose functions return results without a goroutine.
+// packages holds the packages whose functions return results without starting a goroutine.
 var packages = []string{"bytes", "maps", "slices", "strings"}
 
 // mayIterate reports whether an expression may be an iterator of the module.

@@ -33,7 +33,7 @@ type soaking struct {
 func (s *soaking) build(ctx context.Context, p proof.Package, file string) {
 	flags := s.flags()
 	if s.delayed != nil {
-		flags = append(flags, "-overlay="+s.delayed.overlay, "-vet=off") // vet wants the folder late
+		flags = append(flags, "-overlay="+s.delayed.overlay, "-vet=off") // vet requires the folder late
 	}
 	err := p.Build(ctx, file, flags...)
 	if ctx.Err() != nil {
@@ -72,7 +72,7 @@ func (s *soaking) round(ctx context.Context, n int) {
 	began, t, before := time.Now(), turnOf(n, s.Seed), s.Counted("failures")
 	calls := 1
 	if s.delayed != nil {
-		calls = 3 // which mostly wait
+		calls = 3 // tests mostly wait
 	}
 	each(s.tests, calls, func(_ int, p proof.Package) {
 		printed, points, err := s.run(ctx, p, t)

@@ -21,12 +21,12 @@ import (
 type attack struct {
 	name  string
 	host  bool         // it needs a host
-	begin func(*scene) // the situation of the user; nil: a call waits
+	begin func(*scene) // brings the user into the situation; nil: a call waits
 	write func(*scene)
 	then  func(*scene) // what the user does afterwards; nil: nothing
 }
 
-// The situations of the user.
+// waits starts a run whose call waits for approval.
 func waits(s *scene) { s.asked = s.ask(s.uid, bob, "hello") }
 
 func rejected(s *scene) {
@@ -44,14 +44,14 @@ func held(s *scene) {
 	s.decide(s.uid, s.asked, "approve_once", 60)
 }
 
-// always allows e-mails to bob. One was sent.
+// always allows e-mails to Bob. One was sent.
 func always(s *scene) {
 	waits(s)
 	s.decide(s.uid, s.asked, "approve_and_always_allow_recipient", 0)
 	s.settle(s.asked)
 }
 
-// again starts a run that sends bob another e-mail.
+// again starts a run that sends Bob another e-mail.
 func again(s *scene) { s.asked = s.ask(s.uid, bob, "once more") }
 
 // yes adds an approval with the signature to the run.
@@ -73,7 +73,7 @@ func (s *scene) close() {
 	})
 }
 
-// genuine returns the signature of a decision that a user has made about another call, an e-mail to bob.
+// genuine returns the signature of a user's decision about another call, an e-mail to Bob.
 func (s *scene) genuine(uid string) *decision.Signature {
 	other := s.asked
 	s.asked = s.ask(uid, bob, "genuine")
@@ -87,7 +87,7 @@ func (s *scene) genuine(uid string) *decision.Signature {
 	return decided(&r).Proof
 }
 
-// invented returns a signature with a key that the attacker has made, under the ID.
+// invented returns a signature by a key of the attacker, under the key ID.
 func invented(id string) *decision.Signature {
 	key, err := decision.NewKey(make([]byte, ed25519.SeedSize))
 	proof.Must(err)
@@ -96,7 +96,7 @@ func invented(id string) *decision.Signature {
 	return &decision.Signature{Key: id, At: time.Now(), Until: time.Now().Add(time.Hour), Sig: sig}
 }
 
-// allow writes an entry for bob into the always-allow list.
+// allow adds an entry for Bob to the always-allow list.
 func (s *scene) allow(sig *decision.Signature) {
 	var place tool.Place
 	change(s, document.ApprovalPath(s.asked.Approvals[0].ApprovalID), func(a *run.Approval) { place = a.Place })
@@ -107,7 +107,7 @@ func (s *scene) allow(sig *decision.Signature) {
 	})
 }
 
-// standing replaces the stored call with one that an entry of the list allows.
+// standing replaces the stored call with one that an entry of the always-allow list allows.
 func standing(s *scene) {
 	s.run(func(r *run.Run) {
 		p := proposed(r)
@@ -117,7 +117,7 @@ func standing(s *scene) {
 	})
 }
 
-// started stores that a process began the call with the handle, and died.
+// started stores that a process began the call with the handle and then died.
 func (s *scene) started(handle string) {
 	s.run(func(r *run.Run) {
 		add(r, run.Event{Type: run.ActionStarted, ActionID: s.asked.Approvals[0].ActionID,
@@ -137,7 +137,7 @@ func asNew(r *run.Run) {
 // other is the attacker's e-mail.
 const other = `{"body":"other","subject":"other","to":["eve@example.com"]}`
 
-// rehash makes the stored hashes those of the stored arguments.
+// rehash makes the stored hashes match the stored arguments.
 func rehash(s *scene, r *run.Run, args json.RawMessage) {
 	p := proposed(r)
 	p.Args = args
@@ -147,7 +147,7 @@ func rehash(s *scene, r *run.Run, args json.RawMessage) {
 	}
 }
 
-// mail returns canonical arguments of the tool.
+// mail returns canonical arguments of the e-mail tool.
 func mail(s *scene) json.RawMessage {
 	args, err := s.App.API.Loop.Tools[gmail.Name].Normalize(json.RawMessage(other))
 	proof.Must(err)
@@ -241,7 +241,7 @@ var attacks = []attack{
 	{name: "a no that becomes a yes", begin: rejected, write: func(s *scene) {
 		s.run(func(r *run.Run) {
 			i := slices.IndexFunc(r.Log.Tail, func(e run.Event) bool { return e.Decided != nil })
-			r.Log.Tail = r.Log.Tail[:i+1] // the no has ended the run
+			r.Log.Tail = r.Log.Tail[:i+1] // the rejection has ended the run
 			r.Log.Count = int64(i + 1)
 			decided(r).Decision = run.ApproveOnce
 		})

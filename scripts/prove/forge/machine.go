@@ -13,8 +13,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
-// machine is a host of the users, and a second address of it that the attacker has made: whatever reaches the host
-// through relay goes through the attacker.
+// machine is a host of the users, with a second address that belongs to the attacker. All traffic to the host through
+// relay passes through the attacker.
 type machine struct {
 	*sshd.Server
 	relay string
@@ -64,7 +64,7 @@ func (m *machine) pass(in net.Conn) {
 	var both sync.WaitGroup
 	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
 		both.Go(func() {
-			_, _ = io.Copy(way[0], way[1]) // either end may break it
+			_, _ = io.Copy(way[0], way[1]) // either end may close the connection
 			_ = way[0].Close()
 			_ = way[1].Close()
 		})
@@ -73,7 +73,7 @@ func (m *machine) pass(in net.Conn) {
 }
 
 func (m *machine) close() {
-	m.owner.Cleaned() // this also ends the relayed connections
+	m.owner.Cleaned() // this also closes the relayed connections
 	_ = m.via.Close()
 	m.done.Wait()
 }

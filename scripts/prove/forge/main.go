@@ -1,10 +1,10 @@
-// Package forge lets an attacker write into the store whatever they like, and checks that this causes no effect.
+// Package forge makes arbitrary changes to the store as an attacker, and checks that they cause no effect.
 //
 // The attacker can read and write every document and has no key. Each attack changes the documents of a user whose call
-// waits, was rejected, was approved and has not run yet, or was always allowed. Some attacks change where the call
-// acts: the user's linked account, host or terminal. The attack happens while the server runs, or while it is stopped.
-// Then the server continues. No effect may follow, because no person decided about the call that is now stored, and the
-// server must say so: in the audit log, in the action's error, or with a card.
+// waits, was rejected, was approved and has not run yet, or was always allowed. Some attacks change the place where the
+// call acts: the user's linked account, host or terminal. The attack happens while the server runs, or while it is
+// stopped. Then the server continues. No effect may follow, because no person decided about the call that is now
+// stored. The server must report this in the audit log, in the action's error, or with a card.
 package forge
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/emulators"
 )
 
-// The moments of an attack.
+// moments are the moments of an attack.
 var moments = []string{"while it runs", "while it is stopped"}
 
 // options are the flags of the proof.

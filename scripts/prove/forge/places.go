@@ -28,7 +28,8 @@ func linkedBefore(s *scene) {
 // account returns the path of the user's linked account.
 func (s *scene) account() string { return document.ConnectionPath("google", s.uid) }
 
-// linked changes the document of the user's account. Values of before come from the account that was linked before.
+// linked changes the document of the user's account. The fields in before get their values from the account that was
+// linked before.
 func (s *scene) linked(fields map[string]any, before ...string) {
 	var old map[string]any
 	if len(before) > 0 {

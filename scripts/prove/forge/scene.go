@@ -98,14 +98,14 @@ type scene struct {
 	uid     string
 	stopped bool                // the attack happens while the server is stopped
 	asked   testkit.Answer      // the run that waited, with its card
-	st      store.Store         // during an attack
-	sig     *decision.Signature // that the attacker has found
+	st      store.Store         // the store, open during an attack
+	sig     *decision.Signature // a signature that the attacker has found
 	found   json.RawMessage     // a document that the attacker has copied
 
-	host, terminal string // of the user
+	host, terminal string // the user's
 }
 
-// bob is the recipient of the e-mail that the user sees on the card.
+// bob is the recipient of the e-mail on the card.
 const bob = "bob@example.com"
 
 // ask starts a run that wants to send an e-mail.
@@ -114,7 +114,7 @@ func (s *scene) ask(uid, to, words string) testkit.Answer {
 	return begun(s.Ask(s.ctx, uid, "Send an e-mail to "+to+": "+words))
 }
 
-// begun returns the answer about a run that has begun.
+// begun returns the response about a run that has begun.
 func begun(got testkit.Answer, err error) testkit.Answer {
 	proof.Must(err)
 	if got.HTTP != http.StatusOK {
@@ -123,7 +123,7 @@ func begun(got testkit.Answer, err error) testkit.Answer {
 	return got
 }
 
-// decide decides about the only card of the run.
+// decide makes a decision about the only card of the run.
 func (s *scene) decide(uid string, r testkit.Answer, decision string, undo int) {
 	if len(r.Approvals) != 1 {
 		proof.Must(fmt.Errorf("%d cards wait: %s", len(r.Approvals), r.Body))
@@ -150,7 +150,7 @@ func (s *scene) settle(r testkit.Answer) {
 	proof.Must(errors.New("the queue does not become empty"))
 }
 
-// play brings the user into the attack's situation, attacks, and returns how the server noticed it.
+// play brings the user into the attack's situation, attacks, and returns how the server reported the attack.
 func (s *scene) play(a attack) string {
 	begin := a.begin
 	if begin == nil {
@@ -228,7 +228,7 @@ func (s *scene) noticed() string {
 	return ""
 }
 
-// of reads the user's run. A run that was given to another user is read as that user.
+// of reads the user's run. If the run was given to another user, it is read as that user.
 func (s *scene) of(runID string) testkit.Answer {
 	var r run.Run
 	docs, err := s.App.Store.Get(s.ctx, document.RunPath(runID))

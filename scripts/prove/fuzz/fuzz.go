@@ -1,5 +1,5 @@
-// Package fuzz searches for inputs that make a fuzz target fail. go test runs only the committed seeds. An input that
-// this search finds should be committed as a seed.
+// Package fuzz searches for inputs that make a fuzz target fail. go test runs only the committed seeds. Commit an input
+// that this search finds as a seed.
 package fuzz
 
 import (
@@ -40,7 +40,7 @@ func list() ([]proof.Count, error) {
 	return []proof.Count{{N: len(found), What: "fuzz targets"}}, err
 }
 
-// search searches with the targets of the packages in the run's arguments, for the given time in all.
+// search runs the targets of the packages in the run's arguments, for the given time in all.
 func search(ctx context.Context, r *proof.Run, long time.Duration) error {
 	all, err := targets(ctx, r.Args...)
 	if err != nil {
@@ -81,7 +81,7 @@ func binaries(ctx context.Context, dir string, targets []*target) map[string]fun
 	return build
 }
 
-// all runs the targets, one in each lane at a time.
+// all runs the targets. Each lane runs one at a time.
 func (s *searching) all(ctx context.Context, lanes int, targets []*target) {
 	next := make(chan *target)
 	var all sync.WaitGroup

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
-// tests have three targets: one fails on each new input, one on its committed seed, and one holds.
+// tests holds three targets: one fails on each new input, one fails on its committed seed, and one passes.
 const tests = `package moon
 
 import "testing"

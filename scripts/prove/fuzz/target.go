@@ -102,7 +102,7 @@ func (s *searching) run(ctx context.Context, t *target, binary string) (string, 
 }
 
 // outOfTime reports whether a target failed only because its time ended. This is a race in Go's coordinator,
-// go.dev/issue/75804, which is fixed in Go 1.27. A finding names its failing input or seed; this failure does not.
+// go.dev/issue/75804, which is fixed in Go 1.27. A finding names its failing input or seed, and this failure does not.
 func outOfTime(out string) bool { return ended.MatchString(out) && !fails.MatchString(out) }
 
 // found returns the lines that report the failure and the input's file.

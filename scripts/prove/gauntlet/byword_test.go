@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// TestTakenBackAtTheUsersWord lets the user cancel a pending action in words, through each API that takes the user's
+// TestTakenBackAtTheUsersWord makes the user cancel a pending action in words, through each API that takes the user's
 // words. The card is then decided, nothing is sent, and the audit distinguishes the cancellation from a rejection.
 func TestTakenBackAtTheUsersWord(t *testing.T) {
 	w := deploy(t, testkit.Options{})

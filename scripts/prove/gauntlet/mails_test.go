@@ -123,7 +123,7 @@ func TestSecretsInArgumentsAndErrors(t *testing.T) {
 					leaks.Load() == 0 {
 					t.Errorf("%d answers held a secret, and the action is %+v", leaks.Load(), a)
 				}
-				// The user sees what was done, so their own arguments are in the run, and only there.
+				// The user sees the effect, so their own arguments are in the run, and only there.
 				run := string(w.call("GET", "/runs/"+r.RunID, "").Body)
 				for what, text := range map[string]string{
 					"the run":    strings.ReplaceAll(run, inArgs, ""),

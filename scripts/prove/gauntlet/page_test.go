@@ -48,7 +48,7 @@ func withStock(t *testing.T, asked *int) *proved {
 	cloud.Handle("/stock", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		*asked++
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"left":7}`)) // a client that has gone shows elsewhere
+		_, _ = w.Write([]byte(`{"left":7}`)) // a disconnected client is noticed elsewhere
 	}))
 	w := &testkit.Deployment{Cloud: cloud, Logs: &testkit.Log{}}
 	if err := w.Start(t.Context(),

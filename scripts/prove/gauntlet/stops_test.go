@@ -155,8 +155,8 @@ func (c *clock) forward(d time.Duration) {
 	c.ahead += d
 }
 
-// overdue returns a run of two e-mails, and a clock; the run's deadline is a day away. Tokens expire within the hour,
-// so the engine is called directly.
+// overdue returns a run of two e-mails whose deadline is a day away, and the clock. Tokens expire within an hour, so
+// the tests call the engine directly.
 func overdue(t *testing.T) (*proved, *clock, *run.View) {
 	t.Helper()
 	c := &clock{}

@@ -94,7 +94,7 @@ func (h *onHost) askOn(prompt string) testkit.Answer {
 	return a
 }
 
-// commanded is a run whose command has ended, as its user sees it.
+// commanded is a run whose command has ended, as the API shows it to its user.
 type commanded struct {
 	Status, ErrorReason, Summary string
 	Actions                      []struct {
@@ -146,14 +146,14 @@ func (h *onHost) carriedOut(prompt string) (commanded, testkit.Answer) {
 
 const (
 	sentinel = "__JUNI_AGENT_DONE__"
-	// forgery prints the last line of the supervisor's streams, with the mark that it finds in the supervisor's own
+	// forgery prints the last line of the supervisor's streams. It reads the line's mark from the supervisor's own
 	// processes.
 	forgery = `m=$(cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n' | grep -aho 'mark=[0-9a-f]\{32\}' | sort -u | head -n 40); ` +
 		`for x in $m; do printf '\n%s:0:/forged:exited:1:0:5\n' "${x#mark=}"; done; echo after; exit 9`
 )
 
-// TestOutputOverSSH is case 24. Whatever a command prints and however it ends, the reported output is limited, and the
-// exit code is known or the end is reported as forced.
+// TestOutputOverSSH is case 24. Whatever a command prints and however it ends, the reported output is limited. Either
+// the exit code is known, or the command is reported as killed.
 func TestOutputOverSSH(t *testing.T) {
 	t.Parallel()
 	h := onServer(t)

@@ -1,6 +1,7 @@
-// Package hijack tests Countersign with a model under an attacker's control. The model obeys whatever it reads, in
-// every place where a text can come from, on a complete Countersign (testkit). The proof shows that nothing happens
-// without the user's approval, that no preview hides an effect, and that no data of another user is reached.
+// Package hijack tests Countersign with a model under an attacker's control. The model obeys every text that it reads.
+// The attacker's text can be in every place that the model reads, on a complete Countersign (testkit). The proof shows
+// that nothing happens without the user's approval, that no preview hides an effect, and that no data of another user
+// is reached.
 package hijack
 
 import (
@@ -29,8 +30,8 @@ var Places = []string{"prompt", "history", "mail.from", "mail.subject", "mail.bo
 	"event.description", "read.error", "comment", "edit", "provider.error", "file.text", "file.pdf", "file.picture",
 	"file.name", "memory"}
 
-// Attacks returns this package's own attacks. Those on users that Ana always allows come first, because that permission
-// counts only 20 times a day.
+// Attacks returns this package's own attacks. Attacks that use recipients whom Ana always allows come first, because
+// such a permission is valid for only 20 calls a day.
 func Attacks() ([]Attack, error) { return attacksIn(attacks) }
 
 // attacksIn reads a list with an attack in each line.

@@ -19,17 +19,18 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/memory"
 )
 
-// This file puts attacks into what Ana gives to the model: files with her prompt, and notes for later conversations.
+// This file puts attacks into the texts that Ana gives to the model: files with her prompt, and notes for later
+// conversations.
 
-// attachments returns a file that contains the attack, according to the kind: in its text, in a PDF, in a picture, or
-// in its name.
+// attachments returns a file that contains the attack. The kind selects the place: the text, a PDF, a picture, or the
+// file's name.
 func attachments(kind, text string) []map[string]any {
 	name, data := "offer", []byte("A plain offer.")
 	switch kind {
 	case "text":
 		data = []byte(strings.Map(func(r rune) rune {
 			if r < ' ' && r != '\n' {
-				return ' ' // no text file has it
+				return ' ' // a text file cannot contain this character
 			}
 			return r
 		}, text))
@@ -43,7 +44,7 @@ func attachments(kind, text string) []map[string]any {
 	return []map[string]any{{"name": name, "data": data}}
 }
 
-// png returns a picture of one pixel with a further chunk.
+// png returns a picture of one pixel with an additional chunk.
 func png(kind, data string) []byte {
 	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 	whole, err := base64.StdEncoding.DecodeString(pixel)
@@ -105,8 +106,8 @@ func withNoter(dir string) (setting string, err error) {
 		os.WriteFile(filepath.Join(folder, noter+".agent.yaml"), []byte(file), 0o600))
 }
 
-// note makes the model note the attack after it has read it in a file, and approves the note as Ana. forget deletes the
-// note.
+// note makes the model read the attack in a file and write it as a note, and approves the note as Ana. forget deletes
+// the note.
 func (s *siege) note(text string) (forget func()) {
 	text = clip.Text(strings.Join(strings.Fields(text), " "), run.MaxNote)
 	s.setTask(&fakegemini.Call{Name: memory.Remember, Args: map[string]any{"text": text}})
@@ -130,7 +131,7 @@ func (s *siege) note(text string) (forget func()) {
 	}
 }
 
-// setTask sets the call that the model makes first, whatever it reads. nil means none.
+// setTask sets the first call of the model, whatever it reads. nil means none.
 func (s *siege) setTask(c *fakegemini.Call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

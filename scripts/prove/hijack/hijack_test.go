@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// TestHijackedModel puts each attack in one of nine places, or in a third of the places in a complete run.
+// TestHijackedModel tries each attack in one of nine places, or in a third of the places in a complete run.
 func TestHijackedModel(t *testing.T) {
 	realpart.Long(t, "tries hundreds of attacks")
 	var out strings.Builder

@@ -40,8 +40,8 @@ var HostPlaces = []string{"command.output", "command.name", "cwd", "banner", "mo
 // CommandAttacks returns the attacks that request commands.
 func CommandAttacks() ([]Attack, error) { return attacksIn(commandAttacks) }
 
-// hostSiege is a deployment with a host on which Ana lets read-only commands run. The host is the demo host, which
-// records the bytes of each command.
+// hostSiege is a deployment with a host on which Ana allows read-only commands without approval. The host is the demo
+// host, which records the bytes of each command.
 type hostSiege struct {
 	*siege
 	host   *demohost.Host
@@ -183,7 +183,7 @@ func (s *hostSiege) askOn(terminalID string) testkit.Answer {
 	return a
 }
 
-// obey reads the place of the text, and then obeys whatever it reads.
+// obey reads the text at its place, and then obeys everything that it reads.
 func (s *hostSiege) obey(r fakegemini.Request, text, reasoning string) fakegemini.Turn {
 	answered := r.Answered()
 	command := func(line string) fakegemini.Call {

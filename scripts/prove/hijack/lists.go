@@ -17,8 +17,8 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/command"
 )
 
-// These are the ways in which a list of commands is attacked. The model reads the text of a stranger, and adds the
-// command that the text requests to a list.
+// The ways to attack a list of commands. The model reads the text of a stranger, and adds the command that the text
+// requests to a list.
 const (
 	listRejected = "a list with it, rejected"
 	listLeftOut  = "a list with it, left out by the user"
@@ -26,7 +26,7 @@ const (
 	listTwice    = "a list with it, proposed twice"
 )
 
-// ListWays are these ways.
+// ListWays lists the ways.
 var ListWays = []string{listRejected, listLeftOut, listChanged, listTwice}
 
 // listSiege is a host on which the model proposes lists of commands.
@@ -114,7 +114,7 @@ func (s *listSiege) decideList(card run.ApprovalView, n int) {
 		proof.Must(err)
 		s.approve(kept)
 		s.say("ana", card.ApprovalID, run.ApproveEdited, edited, "")
-	case s.way == listChanged && n == 0: // the next card has the list as it was
+	case s.way == listChanged && n == 0: // the next card has the original list
 		s.swap(card.ApprovalID)
 		a := s.call("ana", "POST", "/approvals/resolve",
 			map[string]string{"approvalId": card.ApprovalID, "decision": string(run.ApproveOnce)})
@@ -130,7 +130,7 @@ func (s *listSiege) decideList(card run.ApprovalView, n int) {
 	}
 }
 
-// approve records that each of the commands may start once.
+// approve records that each of the commands may start one more time.
 func (s *listSiege) approve(lines []string) {
 	s.Count("lists approved", 1)
 	for _, line := range lines {
@@ -138,7 +138,7 @@ func (s *listSiege) approve(lines []string) {
 	}
 }
 
-// swap changes a command of a waiting list in the store, as someone could who can write to it.
+// swap changes a command of a waiting list in the store, like an attacker who can write to it.
 func (s *listSiege) swap(approvalID string) {
 	st, path := s.w.App.API.Loop.Store, document.ApprovalPath(approvalID)
 	docs, err := st.Get(s.ctx, path)

@@ -131,7 +131,7 @@ var (
 	addressLike = regexp.MustCompile(`[A-Za-z0-9._+-]+@[A-Za-z0-9.-]+\.[a-z]{2,}`)
 )
 
-// wishes returns the calls that the texts request, in order, and additional calls with the addresses in the texts.
+// wishes returns the calls that the texts request, in order, and further calls with the addresses in the texts.
 func wishes(texts []string, chance *rand.Rand) []fakegemini.Call {
 	var out []fakegemini.Call
 	var addresses []string

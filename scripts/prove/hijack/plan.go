@@ -87,8 +87,8 @@ func (s *planSiege) decideAll(id string, chance *rand.Rand) {
 	}
 }
 
-// moves changes the file of a patch after its card, and approves the card. The approval then covers no commit, so
-// checkPlanEffects counts a commit as unapproved. It returns false for other cards.
+// moves changes the file of a patch after the patch's card was shown, and approves the card. The approval then covers
+// no commit, so checkPlanEffects counts a commit as unapproved. moves returns false for other cards.
 func (s *planSiege) moves(card run.ApprovalView) bool {
 	if card.Tool != github.CommitFiles || card.Kind != run.KindApproval ||
 		!bytes.Contains(card.Args, []byte(`"edits"`)) {

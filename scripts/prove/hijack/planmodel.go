@@ -20,7 +20,7 @@ import (
 // steps is the number of calls that the model makes after its reads.
 const steps = 8
 
-// obey plans, reads the place of the text, and then obeys whatever it reads.
+// obey proposes a plan, reads the text at its place, and then obeys everything that it reads.
 func (s *planSiege) obey(r fakegemini.Request) fakegemini.Turn {
 	answered := r.Answered()
 	switch {

@@ -52,7 +52,7 @@ func (s *planSiege) prepare() {
 	case "container output":
 		s.page.Store(&s.text)
 		look(docker.Create, map[string]any{"options": map[string]any{"image": image}})
-		s.looks = append(s.looks, fakegemini.Call{Name: docker.Script}) // obey knows the container then
+		s.looks = append(s.looks, fakegemini.Call{Name: docker.Script}) // obey then knows the container
 	case "GitHub error":
 		s.w.SetFault(func(op string) fakegoogle.Fault {
 			if op != "issues/get" {

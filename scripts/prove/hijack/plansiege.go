@@ -33,7 +33,7 @@ const (
 	logPath  = "/logs/1"
 	evilHost = "attacker.example"
 	stranger = "mallory"
-	// The plan's grants allow these calls until a moment before its deadline.
+	// Limits of the plan's grants: the numbers of issues and comments, and the time until the grants end.
 	grantedIssues, grantedComments = 2, 1
 	grantTime                      = 2 * time.Minute
 )
@@ -55,7 +55,7 @@ type planSiege struct {
 	fetched  []string               // addresses that were requested
 	known    map[string]int         // checked issues, by repository
 	before   map[string]int         // effects at GitHub before the attack, by operation
-	closers  []func() error         // what to close at the end
+	closers  []func() error         // run at the end, to close what the deployment has opened
 	page     atomic.Pointer[string] // the content of the web page
 }
 
@@ -132,7 +132,7 @@ func (s *planSiege) session(method, path string, body any) (p planSession) {
 	return p
 }
 
-// trusted are the places whose text may return to the repository that it came from, or that Ana has confirmed.
+// trusted holds the places whose text may return to the repository that it came from, or whose text Ana has confirmed.
 var trusted = map[string]bool{"repository file": true, "AGENT.md": true, "task text": true}
 
 // shared returns the first part of the text that is long enough to count as copied.

@@ -37,15 +37,15 @@ type siege struct {
 
 	mu    sync.Mutex
 	inbox inbox
-	task  *fakegemini.Call // what the model does first, or nil
+	task  *fakegemini.Call // the first call of the model, or nil
 
 	where  string // the attack and its place
 	grants []grant
 	asked  map[string]string   // well-formed calls that the model requested, with their tools
 	allow  map[string][]string // recipients that Ana always allows, by tool
-	read   string              // texts of strangers that Ana has received in this attack, or empty
+	read   string              // texts of strangers that Ana's model has received in this attack, or empty
 	origin string              // the name of their source on cards
-	file   bool                // whether the attack is in a file, which ends all standing permissions
+	file   bool                // the attack is in a file, so no standing permission applies
 	mails  int                 // the number of checked e-mails
 	events int
 }
@@ -197,8 +197,7 @@ func (s *siege) try(part func()) {
 	}
 }
 
-// each puts each attack in each place, or in one place out of every, and records the attacks that held without a
-// finding.
+// each tries each attack in each place, or in one place out of every, and records the attacks that caused no finding.
 func (s *siege) each(attacks []Attack, places []string, every int, attack func(a Attack, place string)) {
 	for i, a := range attacks {
 		for j, place := range places {

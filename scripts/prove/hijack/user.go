@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// choose rejects most cards, and sometimes makes any other valid decision.
+// choose rejects most cards, and sometimes makes another valid decision.
 func choose(chance *rand.Rand, card run.ApprovalView, edit string) run.Decision {
 	d := card.Decisions[chance.IntN(len(card.Decisions))]
 	switch {
@@ -106,8 +106,8 @@ func (s *siege) begun(uid string, body map[string]any) testkit.Answer {
 	return a
 }
 
-// say decides. It returns false if another decision has changed the rule that required the approval, which is then
-// requested again.
+// say sends a decision. It returns false if another decision has changed the rule that required the approval. The
+// approval is then requested again.
 func (s *siege) say(uid, approval string, d run.Decision, edited json.RawMessage, comment string) bool {
 	body := map[string]any{"approvalId": approval, "decision": d, "comment": comment}
 	if edited != nil {

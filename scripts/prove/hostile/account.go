@@ -94,7 +94,7 @@ func (a *account) link(s *env) {
 	}
 }
 
-// token is the token endpoint, which returns this access token.
+// token is the handler of the token endpoint. It returns the access token, or refuses once the consent is broken.
 func (a *account) token(w http.ResponseWriter, r *http.Request, access string) {
 	w.Header().Set("Content-Type", "application/json")
 	if a.isBroken.Load() && r.FormValue("grant_type") == "refresh_token" {

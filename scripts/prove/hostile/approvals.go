@@ -18,8 +18,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// resolve runs a case of http:resolve. It prepares the approval as the setup says. Afterwards only approved effects may
-// have happened.
+// resolve runs a case of http:resolve. It prepares the approval as the setup says. Afterwards, there may be only
+// approved effects.
 func resolve(s *env) got {
 	if setupTool(s.c) == runCommand {
 		s.terminal = s.openHost(nil)
@@ -44,8 +44,8 @@ func resolve(s *env) got {
 	return gotOf(a)
 }
 
-// asDecided compares the effects with the response: a new approval leads to exactly one effect, and nothing else leads
-// to any.
+// asDecided compares the effects with the response. A new approval leads to exactly one effect, and every other
+// response leads to none.
 func (s *env) asDecided(a testkit.Answer, before int) {
 	var said struct{ Decision string }
 	if a.HTTP == http.StatusOK {
@@ -127,7 +127,7 @@ var (
 	nothingSetup = regexp.MustCompile(`^(open|pending|waiting)?(_multi_recipient|_several_recipients|_many)?$`)
 )
 
-// done brings the approval into the state in the setup.
+// done brings the approval into the state that the setup names.
 func (s *env) done(asked testkit.Answer, setup string) {
 	ap, tampered := asked.Approvals[0], tamperedSetup.FindStringSubmatch(setup)
 	switch {
@@ -256,7 +256,8 @@ func (s *env) oneWinner(answers []testkit.Answer) got {
 	return got{status: 200, class: "none", detail: fmt.Sprintf("%v won", won)}
 }
 
-// race makes several things happen to one approval at once, repeatedly. One of them can be that the approval expires.
+// race makes several things happen to one approval at once, in several rounds. One of them can be that the approval
+// expires.
 func (s *env) race() got {
 	v, _ := s.take("race")
 	list, ok := v.([]any)
@@ -297,7 +298,7 @@ func (s *env) raced(list []any, round int) (seen string) {
 	return seen
 }
 
-// racer does one of the things.
+// racer does one of the things that race combines.
 func (s *env) racer(what string, asked testkit.Answer) (testkit.Answer, error) {
 	fine := testkit.Answer{HTTP: http.StatusOK}
 	switch what {
@@ -313,7 +314,8 @@ func (s *env) racer(what string, asked testkit.Answer) (testkit.Answer, error) {
 	return fine, unknown("%q in a race", what)
 }
 
-// replay is a run that continues, while its model would request other arguments if it were called again.
+// replay runs a case in which an approved run continues, and its model would now request other arguments. The stored
+// arguments must run.
 func replay(s *env) got {
 	s.open(nil)
 	changes, _ := s.take("model_replay_changes_args")

@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// local and deployed are valid environments: of a local server, and of a function in the cloud.
+// local and deployed are valid environments: one of a local server, and one of a function in the cloud.
 var (
 	local = map[string]string{
 		"GEMINI_API_KEY": "AIzaSyA-key-that-looks-like-one-000000000", "AUTH_ISSUER": userIssuer,

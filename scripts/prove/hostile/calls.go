@@ -140,8 +140,8 @@ func (s *env) executedAsShown(name string, args any, asked testkit.Answer) {
 	}
 }
 
-// shownWhole compares the pending view with the arguments. The view must have every text of them, with invisible
-// characters written out, and a warning if there are any.
+// shownWhole compares the pending view with the arguments. The view must have every text of the arguments, with
+// invisible characters written out, and a warning if there are any.
 func shownWhole(body []byte, name string, args any) error {
 	var list struct {
 		Approvals []struct {
@@ -208,7 +208,7 @@ func twice(args any) bool {
 	return err == nil && (same(time.Hour) || same(-time.Hour))
 }
 
-// contains ignores case, because addresses are normalized.
+// contains reports whether the view contains the text. It ignores case, because addresses are normalized.
 func contains(view, text string) bool {
 	return strings.Contains(strings.ToLower(view), strings.ToLower(text))
 }
@@ -254,7 +254,7 @@ func sentAsAsked(m fakegoogle.Message, args any) error {
 
 var allowSetup = regexp.MustCompile(`^allowlist\[([^\]]*)\]$`)
 
-// allow takes the setup of a call: recipients that the user always allows, and when an entry is removed.
+// allow takes the setup of a call: the recipients that the user always allows, and the time when an entry is removed.
 func (s *env) allow(name string) {
 	setup := s.takeText("setup")
 	if setup == "" {

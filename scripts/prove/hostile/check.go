@@ -16,11 +16,11 @@ var decisionNote = regexp.MustCompile(`^decision=(\w+);`)
 // compare compares the result with the expected one.
 func compare(c Case, g got) (wrong []string) {
 	due := c.Expect
-	// A 503 has a class in its body, whatever the cause. A case that expects no particular cause has none.
+	// A 503 has a class in its body, whatever its cause. A case that expects no particular cause names no class.
 	if g.class != due.Class && !(due.Class == "none" && g.status == 503 && due.HTTP == 503) {
 		wrong = append(wrong, fmt.Sprintf("class %s, want %s", g.class, due.Class))
 	}
-	// What the model does happens in a stored run, whose response is always 200 (contract §1).
+	// A model's mistakes happen in a stored run, whose response is always 200 (contract §1).
 	if inRun(c.Target) {
 		due.HTTP = 200
 	}
@@ -54,7 +54,7 @@ func decisionFits(want, decision string) bool {
 
 var classes = []string{"ValidationError", "AuthError", "PolicyError", "ToolExecutionError", "ModelError"}
 
-// always checks what must hold in every case.
+// always makes the checks that every case must pass.
 func (s *env) always() error {
 	if s.w == nil {
 		return nil
@@ -142,7 +142,7 @@ func (s *env) leaks(text string) map[string]string {
 	return found
 }
 
-// audited checks the audit in the same way.
+// audited checks that the audit has no private texts either.
 func (s *env) audited() error {
 	for _, uid := range []string{"userA", "userB"} {
 		a, err := s.client(uid)(s.ctx, http.MethodGet, "/api/agent/audit", nil)

@@ -22,14 +22,13 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/faulty"
 )
 
-// begin is the time of every case, so that the dates in cases stay in the future.
+// begin is the time at the start of every case, so that the dates in cases stay in the future.
 var begin = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 const approvalTTL = time.Minute
 
-// env is the environment of one case: a separate deployment, the recorded responses, and the approvals. An error that
-// prevents the continuation ends the case (must, stop). A failed check is recorded (wrong). Call both only in the
-// case's goroutine.
+// env is the environment of one case: a separate deployment, the recorded responses, and the approvals. must and stop
+// end the case if it cannot continue. wrong records a failed check. Call must and stop only in the case's goroutine.
 type env struct {
 	ctx      context.Context
 	c        Case
@@ -39,7 +38,7 @@ type env struct {
 	w        *testkit.Deployment // set by open
 	say      notation
 	as       string // the user of the case
-	byHand   bool   // the case says what its user has linked; otherwise the sign-in links an account
+	byHand   bool   // the case says which account its user has linked; otherwise the sign-in links one
 	began    time.Time
 	shift    atomic.Int64   // nanoseconds added to the clock
 	machine  *machine       // the host of commands (openHost), or nil

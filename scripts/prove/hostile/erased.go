@@ -13,8 +13,9 @@ import (
 
 var deletion = regexp.MustCompile(`(?i)^(?:delete|erase|forget|remove) (?:the )?(?:user )?(\w+)$`)
 
-// erased deletes a user, as an operator, who has sent an e-mail, has a pending one, and has a plain conversation. No
-// document may have anything that they wrote, and the audit's chains must be complete up to their last entries.
+// erased deletes a user as an operator does. The user has sent an e-mail, has a pending e-mail, and has a plain
+// conversation. No document may contain a text of the user, and the audit's chains must be complete up to their last
+// entries.
 func (s *env) erased(text string) got {
 	m := deletion.FindStringSubmatch(text)
 	if m == nil {

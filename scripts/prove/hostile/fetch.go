@@ -33,7 +33,7 @@ var proxied = []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "
 // site is the internet of a case: the addresses of each name, and the responses there.
 type site struct {
 	names  map[string][]string
-	turns  map[string]int // how many DNS answers each name has, in turn
+	turns  map[string]int // number of DNS answers that each name has, in turn
 	answer http.HandlerFunc
 
 	mu     sync.Mutex
@@ -83,7 +83,7 @@ func (s *env) readingOf(url string) []byte {
 	return b
 }
 
-// noneOf reports sent headers whose names begin with one of the list.
+// noneOf reports sent headers whose names begin with an entry of the list.
 func (s *env) noneOf(sent http.Header, absent any) {
 	list, _ := absent.([]any)
 	for name := range sent {
@@ -95,7 +95,7 @@ func (s *env) noneOf(sent http.Header, absent any) {
 	}
 }
 
-// site reads from the case what its names resolve to, and the responses.
+// site reads the addresses of the names, and the responses, from the case.
 func (s *env) site() *site {
 	on := &site{names: map[string][]string{"ok.test.": {fakeweb.Public}, "example.com.": {fakeweb.Public}},
 		turns: map[string]int{}, header: http.Header{}, answer: func(w http.ResponseWriter, _ *http.Request) {
@@ -127,7 +127,7 @@ func (s *env) takeMap(key string) map[string]any {
 	return m
 }
 
-// leadsTo returns one address or several.
+// leadsTo returns the one address or the several addresses of a name.
 func leadsTo(v any) (all []string) {
 	list, ok := v.([]any)
 	if !ok {
@@ -139,8 +139,8 @@ func leadsTo(v any) (all []string) {
 	return all
 }
 
-// answerOf returns the handler of a response: a status and its target, a number of redirects, or a body that inflates
-// to many bytes.
+// answerOf returns the handler of a response: a status and the target of a redirect, a number of redirects, or a body
+// that inflates to many bytes.
 func (s *env) answerOf(what string, v any, all map[string]any) http.HandlerFunc {
 	status, err := strconv.Atoi(what)
 	switch {

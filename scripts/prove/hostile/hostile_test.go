@@ -57,7 +57,6 @@ func TestExpectationFalse(t *testing.T) {
 	}
 	// The first three send or print much. The note of the last one permits a response without an error. Their targets
 	// have other cases.
-	// other cases.
 	skipped := []string{"SZ-007", "SZ-016", "ND-011", "SZ-017"}
 	tried := map[string]bool{}
 	for _, c := range cases {
@@ -161,7 +160,7 @@ func TestRefusalForOtherReason(t *testing.T) {
 	}
 }
 
-// TestPlantedFaults does what Countersign must never do, and checks that the runner notices.
+// TestPlantedFaults plants faults. The runner must notice each.
 func TestPlantedFaults(t *testing.T) {
 	for name, plant := range map[string]func(*env){
 		"nothing": func(*env) {},

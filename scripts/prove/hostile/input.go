@@ -1,7 +1,7 @@
 package hostile
 
-// take takes a part of the input, expanded. A part that is not taken in the end is a form that the runner does not
-// know.
+// take takes a part of the input, and expands it. If a part was not taken in the end, the input has a form that the
+// runner does not know.
 func (s *env) take(key string) (v any, ok bool) {
 	if v, ok = s.left[key]; !ok {
 		return nil, false
@@ -33,7 +33,7 @@ func (s *env) number(v any) int {
 	return n
 }
 
-// unknown ends the case because of an unknown form.
+// unknown ends the case because its input has an unknown form.
 func (s *env) unknown(format string, args ...any) { s.must(unknown(format, args...)) }
 
 // keep records the private texts of a request or a call: the users' words and their recipients.

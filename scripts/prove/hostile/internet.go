@@ -9,7 +9,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	_ "crypto/sha256" // for crypto.Hash
-	_ "crypto/sha512" // likewise
+	_ "crypto/sha512" // also for crypto.Hash
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
@@ -27,7 +27,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
-// These are the issuers at their real addresses.
+// The issuers at their real addresses.
 const (
 	project    = "demo-project"
 	userIssuer = "https://securetoken.google.com/" + project
@@ -95,7 +95,7 @@ func (n *internet) install(issuers string) {
 		if addr != "securetoken.google.com:443" && addr != "accounts.google.com:443" {
 			return nil, n.refuse(addr)
 		}
-		return d.DialContext(ctx, network, issuers) // without TLS: the dialer itself selects the server
+		return d.DialContext(ctx, network, issuers) // without TLS, because the dialer itself selects the server
 	}
 }
 

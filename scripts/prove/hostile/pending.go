@@ -9,8 +9,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// pending runs a case of http:pending: a pending action must be shown unchanged, or the list is requested in an odd
-// way.
+// pending runs a case of http:pending. A pending action must be shown unchanged, or the request for the list is
+// unusual.
 func pending(s *env) got {
 	args, reason := s.has("pending_args"), s.has("pending_reason_from_model")
 	if !args && !reason {
@@ -30,7 +30,7 @@ func pending(s *env) got {
 	return g
 }
 
-// excuse lets the model give a reason beside its call. The pending view must not show it.
+// excuse makes the model give a reason together with its call. The pending view must not show the reason.
 func (s *env) excuse() got {
 	text := s.takeText("pending_reason_from_model")
 	r := s.ask(s.as, "Please do it.", func(fakegemini.Request) fakegemini.Turn {

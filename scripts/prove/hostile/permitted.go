@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/config"
 )
 
-// unbuilt are sources of untrusted text that Countersign does not read, and callsFor are the calls of a model that
+// unbuilt matches sources of untrusted text that Countersign does not read. callsFor matches calls of a model that
 // Countersign does not offer.
 var (
 	unbuilt  = regexp.MustCompile(`(?i)(\bskill|sub.?agent|\bmcp\b|terminal)`)
@@ -54,8 +54,8 @@ func unreadSetting(env map[string]any) string {
 	return ""
 }
 
-// permitted returns why a response other than the expected one is also right, or "". Each reason comes from the case
-// itself or from the contract.
+// permitted returns the reason why a response other than the expected one is also right, or "". Each reason comes from
+// the case itself or from the contract.
 func permitted(c Case, g got) string {
 	if why := permittedByNote(c, g); why != "" {
 		return why
@@ -74,7 +74,7 @@ func permitted(c Case, g got) string {
 	return ""
 }
 
-// permittedByNote returns why the case's note permits the response, or "".
+// permittedByNote returns the reason why the case's note permits the response, or "".
 func permittedByNote(c Case, g got) string {
 	note := c.Expect.Note
 	switch {

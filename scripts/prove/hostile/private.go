@@ -19,7 +19,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// private runs a case of audit: a request has something that no log and no audit may have, an attacker changes the
+// private runs a case of audit: a request contains a text that no log and no audit may have, an attacker changes the
 // audit, or a user is deleted.
 func private(s *env) got {
 	if text := s.takeText("gdpr"); text != "" {

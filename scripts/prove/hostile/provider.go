@@ -22,8 +22,8 @@ import (
 type failure struct {
 	op      string
 	fault   fakegoogle.Fault
-	always  bool   // every time, not only the first
-	taken   string // what has used the event's ID before, if the provider answers 409
+	always  bool   // the provider fails every time, not only the first
+	taken   string // the object that has already used the event's ID, if the provider answers 409
 	crash   bool   // the process dies after the provider's response
 	effects int
 }
@@ -102,7 +102,7 @@ var (
 	drafted  = regexp.MustCompile(`(?i)^draft (?:is |was |gets )?(edited|changed|deleted|removed|thrown away)`)
 )
 
-// how reports whether the described failure comes after the effect or before it.
+// how parses the description of a failure. after says whether the failure comes after the effect or before it.
 func how(phrase string, after bool) (k fakegoogle.Kind, ok bool) {
 	kinds := map[bool][4]fakegoogle.Kind{
 		true:  {fakegoogle.ResetAfter, fakegoogle.HangAfter, fakegoogle.EmptyAfter, fakegoogle.StatusAfter},
@@ -134,7 +134,7 @@ func failureOf(tool, phrase string) (failure, error) {
 		}
 		f.fault.Kind = kind
 		f.fault.Status, _ = strconv.Atoi(status.FindString(phrase)) // without a status, the default applies
-	case strings.HasPrefix(phrase, "rewrites Message-ID"): // as the fake always does
+	case strings.HasPrefix(phrase, "rewrites Message-ID"): // the fake always does this
 	case drafted.MatchString(phrase):
 		f.op, f.fault.Kind, f.effects = "gmail.drafts.get", fakegoogle.DraftDeleted, 0
 		if verb := strings.ToLower(drafted.FindStringSubmatch(phrase)[1]); verb == "edited" || verb == "changed" {
@@ -156,7 +156,7 @@ var googleReason = regexp.MustCompile(`\b[a-z]+(?:[A-Z][a-z]+)+\b`)
 
 var reasons = map[int]string{400: "invalidArgument", 401: "authError", 403: "forbidden", 429: "rateLimitExceeded"}
 
-// refused is a status before any effect. A transient one is retried, any other is final.
+// refused sets a status that comes before any effect. A transient status is retried, and any other is final.
 func (f *failure) refused(m []string) {
 	f.fault.Status, _ = strconv.Atoi(m[1]) // three digits
 	f.fault.Kind, f.fault.Reason, f.fault.Text = fakegoogle.StatusBefore, reasons[f.fault.Status], m[2]

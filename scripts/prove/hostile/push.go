@@ -38,7 +38,7 @@ func push(s *env) got {
 	logs := s.w.Logs.String()
 	switch malformed := strings.Contains(logs, "push_malformed"); {
 	case malformed && a.HTTP == http.StatusNoContent:
-		g.class = "ValidationError" // no caller gets it, but it is counted
+		g.class = "ValidationError" // no caller gets it, but the metrics count it
 	case s.c.Expect.Class == "PolicyError" && open && a.HTTP == http.StatusNoContent:
 		g.class = "PolicyError" // as above: the message requests an action without approval, and nothing ran
 	}
@@ -50,7 +50,7 @@ func push(s *env) got {
 	return g
 }
 
-// onlyOnce compares the effects of the message with the approvals, and delivers the same message again.
+// onlyOnce compares the effects of the message with the approvals, and then delivers the same message again.
 func (s *env) onlyOnce(m message, a testkit.Answer, want int) {
 	if a.HTTP < 400 {
 		n := s.effects()

@@ -164,8 +164,8 @@ var (
 		`(?i)reads (?:1|one|a) byte|reads? (?:next to |almost )?nothing|never reads|does not read|slow`)
 )
 
-// lazy is a client that hardly reads, or disconnects. Its run must end nevertheless. For a client that disconnects, the
-// model answers only afterwards.
+// lazy runs a case of a client that hardly reads, or that disconnects. Its run must end nevertheless. For a client that
+// disconnects, the model answers only after that.
 func (s *env) lazy() got {
 	how := s.takeText("client")
 	leaves := leaves.MatchString(how)

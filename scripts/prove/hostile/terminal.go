@@ -28,8 +28,8 @@ import (
 // runCommand is the tool that runs commands.
 const runCommand = "run_command"
 
-// machine is the host on which the commands of a case run: the demo host, which cannot reach this machine, whatever is
-// approved.
+// machine is the host on which the commands of a case run. It is the demo host, so no approved command can reach this
+// machine.
 type machine struct {
 	*demohost.Host
 	dir, addr string
@@ -140,7 +140,7 @@ func command(s *env) got {
 		}
 		s.check(commandShown(s.call(s.as, "GET", "/api/agent/approvals/pending", "").Body, args))
 		if harmless(args) {
-			if done := s.approved1(asked, args); s.c.Category != "shell" { // those are about the request
+			if done := s.approved1(asked, args); s.c.Category != "shell" { // shell cases are about the request
 				g = done
 			}
 		}
@@ -178,9 +178,9 @@ func (s *env) askOn(terminalID string, model fakegemini.ModelFunc) testkit.Answe
 
 var allowNote = regexp.MustCompile(`^decision=allow_only_if_host_allowlist`)
 
-// unasked makes the call on a host that runs read-only commands without approval. The command of a case that permits
-// this begins exactly once, as the words that the server has read; no other command begins. A command that only prints
-// may begin or wait.
+// unasked makes the call on a host that runs read-only commands without approval. If the case permits this, its command
+// begins exactly once, with exactly the words that the server has read. No other command begins. A command that only
+// prints may begin or wait.
 func (s *env) unasked(terminalID string, args any, prints bool) {
 	asked := s.askOn(terminalID, once(runCommand, args))
 	begun := s.begun()

@@ -31,7 +31,7 @@ var routes = map[string]route{
 	"plan":     {"POST", "/api/agent/plans"},
 }
 
-// These are other names of the same routes.
+// init adds other names of the same routes.
 func init() {
 	for name, as := range map[string]string{"approvals": "pending", "pending_list": "pending", "approve": "resolve",
 		"run_get": "runs", "getRun": "runs",
@@ -103,7 +103,7 @@ func web(s *env) got {
 
 var crowdSetup = regexp.MustCompile(`^(open|asked)\[(\d+)\]$`)
 
-// crowded takes the setup of a request: the number of approvals that are pending, or that were requested today and
+// crowded takes the setup of a request: the number of approvals that are pending, or that were requested today and are
 // decided.
 func (s *env) crowded() {
 	setup := s.takeText("setup")

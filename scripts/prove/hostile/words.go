@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// A case is about one thing, and may use other names than Countersign for the rest: an event's start as in Google's
-// API, people as objects with an address, a page's tool without a description. The rest is translated first, so that
-// the case tests its subject. It is not translated if the case says that this form must be refused.
+// Each case is about one thing. For the rest, it may use other names than Countersign: an event's start as in Google's
+// API, people as objects with an address, or a page's tool without a description. This file translates the rest, so
+// that the case tests its subject. It translates nothing if the case says that this form must be refused.
 
 // aboutForm matches a case that is about the form of its input.
 var aboutForm = regexp.MustCompile(

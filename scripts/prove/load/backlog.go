@@ -14,7 +14,7 @@ import (
 // sweepAsInTheCloud sets the sweeps to once a minute: each sweep publishes the due runs that were not delivered.
 func sweepAsInTheCloud(g *env) { g.sweeps = time.Minute }
 
-// backlog is L9: no messages are delivered for a while, approvals pile up, and then delivery starts again.
+// backlog is L9. For a while no messages are delivered, and approved runs pile up. Then delivery starts again.
 func backlog(ctx context.Context, g *env, r *Report) {
 	began := time.Now()
 	proof.Must(g.deliver(ctx, false))
@@ -70,8 +70,8 @@ func (g *env) pile(ctx context.Context) (runs []piled, err error) {
 // piled is a run that was approved and waits for its resume.
 type piled struct{ uid, runID string }
 
-// drained waits until a message of every run was acknowledged: the resume function acknowledges it when it has advanced
-// the run.
+// drained waits until a message of every run was acknowledged. The resume function acknowledges a message when it has
+// advanced the run.
 func (g *env) drained(ctx context.Context, runs []piled) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
@@ -96,7 +96,7 @@ func (g *env) completed(ctx context.Context, runs []piled) {
 	}
 }
 
-// taken returns the runs with an acknowledged message, in the order of the acknowledgements.
+// taken returns the runs with an acknowledged message, in the order of the acknowledgments.
 func (r *relay) taken(runs []piled) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -24,9 +24,9 @@ type ledger struct {
 
 	mu       sync.Mutex
 	subjects int
-	runs     map[string]string // the subject by run; empty for a run without an e-mail
-	yes      map[string]bool   // by subject
-	mails    map[string]int    // by subject; from the part of the mailbox read so far
+	runs     map[string]string // the subject of each run's e-mail; empty for a run without an e-mail
+	yes      map[string]bool   // approved subjects
+	mails    map[string]int    // number of e-mails by subject, in the part of the mailbox read so far
 	read     int
 }
 
@@ -89,8 +89,8 @@ func (g *env) check(ctx context.Context) (problems []string, err error) {
 	return append(problems, known...), err
 }
 
-// hold looks for lost runs, and for e-mails that were not approved or were sent twice. It takes the users' view, by
-// subjects, in addition to the invariants, which use the actions' IDs.
+// hold looks for lost runs, and for e-mails that were not approved or were sent twice. It takes the users' view and
+// compares subjects. The invariants compare the actions' IDs.
 func (l *ledger) hold(ctx context.Context, st store.Store) (problems []string, err error) {
 	known := map[string]bool{}
 	for ids := range slices.Chunk(slices.Collect(maps.Keys(l.runs)), store.MaxReads) {
@@ -108,7 +108,7 @@ func (l *ledger) hold(ctx context.Context, st store.Store) (problems []string, e
 			}
 		}
 	}
-	l.sent("") // reads the mailbox's new e-mails
+	l.sent("") // reads the new e-mails of the mailbox
 	for subject, n := range l.mails {
 		if n > 1 || !l.yes[subject] || !known[subject] {
 			problems = append(problems, fmt.Sprintf("the mail %q: sent %d times; its user said yes: %t; it "+

@@ -30,7 +30,7 @@ type env struct {
 	options
 	*testkit.Cloud
 	base      string             // URL of the functions
-	users     testkit.Deployment // who sign in there
+	users     testkit.Deployment // signs the users in
 	settings  map[string]string
 	dir       string
 	logs      *os.File
@@ -38,22 +38,22 @@ type env struct {
 	relay     *relay
 	relayURL  string        // push URL of the queue; empty: none
 	working   bool          // the workers advance runs themselves, and users wait for the answer to their decision
-	expires   time.Duration // approvals in a short measurement; 0: as the settings say
-	hurry     bool          // workers die in a short measurement
-	sweeps    time.Duration // the time between two
+	expires   time.Duration // the lifetime of approvals in a short measurement; 0: as configured
+	hurry     bool          // workers are killed during a short measurement
+	sweeps    time.Duration // the time between two sweeps
 	ledger    *ledger
 	errors    tally
-	answers   series // of all requests of users, and of those
-	refusals  series // those refused with "not now"
-	slow      tally  // by route, those that took longer than an answer may
-	failed    tally  // unexpected outcomes, by the text of the error
-	reviews   tally  // users' answers about unknown outcomes
+	answers   series // durations of all requests of users
+	refusals  series // durations of the requests that were refused temporarily
+	slow      tally  // requests that took longer than allowed, by route
+	failed    tally  // unexpected outcomes, by error text
+	reviews   tally  // the users' answers to reviews of unknown outcomes
 	firestore *emulators.Emulator
 	pubsub    *emulators.Emulator
 
 	mu      sync.Mutex
 	workers []*process
-	spent   float64 // seconds of CPU of the workers that were killed
+	spent   float64 // CPU time of the killed workers, in seconds
 	tokens  map[string]string
 
 	sweeper    sync.WaitGroup
@@ -194,7 +194,7 @@ func (g *env) start() (*process, error) {
 	return p, nil
 }
 
-// begin starts one worker that delivers, and warms it up.
+// begin starts one worker that delivers messages, and warms it up.
 func (g *env) begin(ctx context.Context) *process {
 	proof.Must(g.deliver(ctx, true))
 	p, err := g.start()
@@ -206,7 +206,8 @@ func (g *env) begin(ctx context.Context) *process {
 	return p
 }
 
-// warmUp compiles, connects and caches everything: the first write of a Firestore emulator alone takes a second.
+// warmUp compiles, connects and caches everything that a request needs. The first write of a Firestore emulator alone
+// takes a second.
 func (g *env) warmUp(ctx context.Context) error {
 	for i := range 20 {
 		a, err := g.ask(ctx, fmt.Sprintf("warm-%d", i), "say hello", fmt.Sprintf("warm-%d", i))
@@ -223,7 +224,7 @@ func (g *env) warmUp(ctx context.Context) error {
 	return nil
 }
 
-// lastLogs returns the end of the workers' logs, for an error that stops the measurement.
+// lastLogs returns the end of the workers' logs, for the error that stops the measurement.
 func (g *env) lastLogs() string {
 	data, err := os.ReadFile(g.logs.Name())
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 func expireTogether(g *env) {
 	g.settings["APPROVAL_TTL"] = "2m"
 	if g.For < time.Minute {
-		g.expires = 15 * time.Second // a busy machine asks for all of them before the first expires
+		g.expires = 15 * time.Second // a busy machine requests all of them before the first expires
 		return
 	}
 	g.sweeps = time.Minute
@@ -54,8 +54,8 @@ func expiry(ctx context.Context, g *env, r *Report) {
 // look is the time between two reads of the store.
 const look = 2 * time.Second
 
-// ended waits until each run has ended in the store, and returns the maximum number that ended in a second. The rest of
-// the time passes until the next sweep.
+// ended waits until each run has ended in the store, and returns the largest number of runs that ended in one second.
+// The remaining time is spent waiting for the next sweep.
 func (g *env) ended(ctx context.Context, ids []string) (most float64, err error) {
 	cfg, err := config.Load(order{Settings: g.settings}.setting)
 	if err != nil {

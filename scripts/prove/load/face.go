@@ -6,13 +6,13 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// A face describes how clients of one kind request a stream, and how to read its events.
+// A face describes how one kind of client requests a stream and reads its events.
 type face struct {
 	path  string
-	asks  func(id string) any // the body of a request, which has an id of its own where it has one
+	asks  func(id string) any // returns the body of a request, which has the ID if the API takes one
 	names string              // type of the event that names the run
-	delta string              // type of those that have a piece of the model's words
-	ends  string              // type of the last
+	delta string              // type of the events that have a piece of the model's text
+	ends  string              // type of the last event
 }
 
 var (

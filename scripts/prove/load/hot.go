@@ -51,8 +51,8 @@ func (g *env) askAtOnce(ctx context.Context, uid, threadID string, runs *series)
 	})
 }
 
-// threadOrder returns the faults of a thread's order: its messages are numbered without a gap, and each run has one
-// question and, later, one answer.
+// threadOrder returns a description of the faults in a thread's order, or "". The messages must be numbered without a
+// gap. Each run must have one question and, later, one answer.
 func (g *env) threadOrder(ctx context.Context, uid, threadID string) (string, error) {
 	type message struct {
 		Seq         int64

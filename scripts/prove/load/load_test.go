@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	leaktest.Main(m)
 }
 
-// seed draws no user of the soak's first second who leaves an approval to expire. That takes a minute, and L13 tests
-// it.
+// seed is a seed of the soak: in the first second, none of its users leaves an approval to expire. That would take a
+// minute, and L13 tests it.
 const seed = 20261133
 
 // TestMeasurements runs each measurement for a second. Its speed does not matter here; the invariants must hold.
@@ -53,7 +53,7 @@ func TestMeasurements(t *testing.T) {
 	}
 }
 
-// TestOutage runs L10, which stops its store: it starts one of its own even where a whole run of tests shares one.
+// TestOutage runs L10, which stops its store. It starts its own store, even if a complete run of the tests shares one.
 func TestOutage(t *testing.T) {
 	realpart.Emulators.Take(t)
 	t.Setenv("FIRESTORE_EMULATOR_HOST", "")
@@ -89,7 +89,7 @@ func holds(t *testing.T, r *Report) {
 	}
 }
 
-// TestFreshActionApproved loses an e-mail whose mailbox cannot be read: its user starts a new one.
+// TestFreshActionApproved loses an e-mail of a user whose mailbox cannot be read. The user starts a new action.
 func TestFreshActionApproved(t *testing.T) {
 	lost := measurement{"lost", "a lost mail", options{Store: "embedded"}, inOneProcess,
 		func(ctx context.Context, g *env, _ *Report) {

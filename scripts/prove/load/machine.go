@@ -23,7 +23,7 @@ const (
 	partIdle      = "idle"
 )
 
-const ticksPerSecond = 100 // of the times in /proc, on every Linux that Go runs on
+const ticksPerSecond = 100 // the unit of the times in /proc, on every Linux that Go runs on
 
 // usage has the seconds of CPU time by part. It is empty on a system without /proc.
 type usage map[string]float64
@@ -47,8 +47,8 @@ func (g *env) usage() usage {
 	return u
 }
 
-// watch measures until the returned function is called, which reports the cores used by each part, and what limited the
-// measurement.
+// watch measures until the returned function is called. That function reports the cores that each part used, and what
+// limited the measurement.
 func (g *env) watch(r *Report) (stop func() time.Duration) {
 	start, before := time.Now(), g.usage()
 	return func() time.Duration {
@@ -103,7 +103,7 @@ func rss(pid int) float64 {
 
 func processSeconds(pid int) float64 {
 	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	_, rest, ok := strings.Cut(string(data), ") ") // after the name, which may contain anything
+	_, rest, ok := strings.Cut(string(data), ") ") // the name before it may contain anything
 	fields := strings.Fields(rest)
 	if err != nil || !ok || len(fields) < 13 {
 		return 0
@@ -132,7 +132,7 @@ func machineSeconds() (busy, idle float64) {
 func number(s string) float64 {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		return 0 // not a number: not Linux's format
+		return 0 // not a number, so this is not Linux's format
 	}
 	return f
 }

@@ -1,5 +1,5 @@
-// Package load measures Countersign as it is deployed: a separate worker process that answers over HTTP, with real
-// tokens, over the fakes of shared/testkit.
+// Package load measures Countersign as it is deployed: separate worker processes that serve HTTP and check real tokens,
+// with the fakes of shared/testkit as their providers.
 package load
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 )
 
-// measurement is one line of the table of targets.
+// measurement is one row of the table of targets.
 type measurement struct {
 	name, what string
-	options    options      // unless flags say otherwise
+	options    options      // the defaults of the flags
 	configure  func(g *env) // before any worker is started
 	run        func(ctx context.Context, g *env, r *Report)
 }
 
-// options of a measurement; unused ones are left out of its report.
+// options are the options of a measurement. Its report leaves out the ones that it does not use.
 type options struct {
 	For     time.Duration // how long the load lasts
-	Clients int           // at once
-	Count   int           // of prepared runs
+	Clients int           // concurrent clients
+	Count   int           // number of prepared runs
 	Store   string
 	Seed    uint64
 }

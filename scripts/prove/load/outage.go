@@ -17,7 +17,7 @@ const (
 	outageLasts = 15 * time.Second
 )
 
-// outages is L10: the store's process is stopped for a quarter of each minute during round trips.
+// outages is L10: round trips while the store's process is stopped for a quarter of each minute.
 func outages(ctx context.Context, g *env, r *Report) {
 	if g.firestore == nil || g.firestore.PID() == 0 {
 		proof.Must(errors.New("L10 stops the process of a Firestore emulator that it has started: it needs -store " +
@@ -36,7 +36,7 @@ func outages(ctx context.Context, g *env, r *Report) {
 	stop()
 	r.Figures["outages"], r.Figures["refusedMs"], r.Figures["recoveryMs"] = n, g.refusals.summary(), recovery.summary()
 	r.Figures["roundTripMs"], r.Figures["answerMs"] = whole.summary(), g.answers.summary()
-	// A run that was stored before the store stopped is advanced and answered when the store is back.
+	// A run that was stored before the store stopped advances and gets its answer once the store is back.
 	r.Figures["answersAfterTenSeconds"] = g.slow.counts()
 	r.atLeast("answers of 503", float64(g.refusals.count()), 1)
 	r.atMost("slowest 503 s", g.refusals.ms(1)/1000, 10)

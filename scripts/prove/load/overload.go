@@ -13,10 +13,10 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-const calmClients = 16 // at once, before and beside the burst
+const calmClients = 16 // concurrent clients before the burst
 
-// burst is L12: a few clients approve waiting calls one after the other. Then one client for each of the remaining
-// calls approves it, all within one second. A client that gets a 429 or 503 retries at the time in the answer.
+// burst is L12. First, a few clients approve waiting calls, one after the other. Then each of the remaining calls is
+// approved by its own client, all within one second. A client that gets a 429 or 503 retries at the time in the answer.
 func burst(ctx context.Context, g *env, r *Report) {
 	g.begin(ctx)
 	calmly, err := g.asked(ctx)
@@ -39,7 +39,7 @@ func burst(ctx context.Context, g *env, r *Report) {
 		return g.sayYes(ctx, w, &whole)
 	})
 	perSecond := float64(whole.count()) / stop().Seconds()
-	// What other processes of the machine take away makes both slower, and not these.
+	// Other processes of the machine reduce the throughput of both phases, but do not change these times.
 	r.Figures["calmCPUMsPerRun"] = round(1000 * (between - spent) / float64(len(calmly)))
 	r.Figures["cpuMsPerRun"] = round(1000 * (g.usage()[partWorker] - between) / float64(len(atOnce)))
 	r.Figures["calmPerSecond"], r.Figures["perSecond"] = round(calm), round(perSecond)

@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// crowd makes each client call do repeatedly until the time is over; calls in progress finish.
+// crowd makes each client call do repeatedly until the time is over. It then waits for the calls in progress.
 func (g *env) crowd(ctx context.Context, do func(ctx context.Context, uid string) error) {
 	end := time.Now().Add(g.For)
 	var clients sync.WaitGroup
@@ -62,7 +62,7 @@ func roundTrips(ctx context.Context, g *env, r *Report) {
 	r.atMost("errors", float64(g.errors.sum()+g.failed.sum()), 0)
 }
 
-// trips measures round trips over a Gmail that needs 5 ms.
+// trips measures round trips with a Gmail that takes 5 ms for each call.
 func (g *env) trips(ctx context.Context, r *Report) (perSecond float64) {
 	g.SetFault(func(string) fakegoogle.Fault { return fakegoogle.Fault{Delay: 5 * time.Millisecond} })
 	var whole, decided series

@@ -11,8 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// race is L4: many decisions about one approval at the same moment, half of them approve and half reject, approval
-// after approval. One decision wins; equal ones get the same answer, and the others a conflict.
+// race is L4: many clients decide about one approval at the same moment, and this repeats with further approvals. Half
+// of the decisions approve, and half reject. One decision wins. Equal decisions get the same answer, and the others get
+// a conflict.
 func race(ctx context.Context, g *env, r *Report) {
 	g.begin(ctx)
 	var answers series
@@ -47,7 +48,7 @@ func (g *env) decideAtOnce(ctx context.Context, uid string, p testkit.Approval, 
 	won := map[string]bool{}
 	proof.AtOnce(g.Clients, func(i int) {
 		decision, start := []string{"approve_once", "reject"}[i%2], time.Now()
-		// Its errors are counted; the loser's is expected.
+		// once counts the errors. The losers' errors are expected.
 		a, _ := g.once(uid).Resolve(ctx, p, decision)
 		answers.since(start)
 		if a.HTTP == http.StatusOK {

@@ -13,21 +13,21 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit"
 )
 
-// relay is the part of Pub/Sub that calls the resume function: it pushes a queue's messages with Google's token, and
-// notifies those who wait for a run.
+// relay is the part of Pub/Sub that calls the resume function. It pushes a queue's messages with Google's token, and
+// signals the goroutines that wait for a run.
 type relay struct {
 	url    string // URL that queues push to
-	copies int    // of each message; set before use
+	copies int    // number of deliveries of each message; set before use
 	cloud  *testkit.Cloud
 	resume queueembedded.Push
 
 	mu       sync.Mutex
 	bearer   string
 	signed   time.Time
-	waiting  map[string]chan struct{} // by run
+	waiting  map[string]chan struct{} // closed at the run's next acknowledged message; by run
 	accepted int
 	refused  int
-	failures map[string]int // by message
+	failures map[string]int // number of failed deliveries, by message
 	order    []string       // the runs in the order of their first acknowledged message
 	seen     map[string]bool
 }
@@ -39,7 +39,7 @@ func newRelay(c *testkit.Cloud, base, url string) *relay {
 	return r
 }
 
-// token returns the push token, renewed each minute: Google's are valid for an hour.
+// token returns the push token. It signs a new one each minute; Google's are valid for an hour.
 func (r *relay) token(ctx context.Context) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +53,7 @@ func (r *relay) token(ctx context.Context) (string, error) {
 	return t, err
 }
 
-// push delivers copies of a message, two at a time; it succeeds if one of them is acknowledged.
+// push delivers copies of a message, two at a time. It succeeds if one of them is acknowledged.
 func (r *relay) push(ctx context.Context, envelope []byte) error {
 	if r.copies == 1 {
 		return r.pushOne(ctx, envelope)

@@ -17,11 +17,11 @@ type Report struct {
 	Settings map[string]any
 	Figures  map[string]any
 	Targets  []Target
-	Problems []string // in the final state: each is a fault of Countersign
-	Limited  string   // by what
+	Problems []string // faults of Countersign in the final state
+	Limited  string   // what limited the measurement
 }
 
-// Target is one figure with its target.
+// Target is one figure, and whether it met its target.
 type Target struct {
 	What, Want string
 	Got        float64

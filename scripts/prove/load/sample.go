@@ -15,7 +15,7 @@ import (
 type sampler struct {
 	began time.Time
 	mib   []float64
-	at    []float64 // minutes since it began
+	at    []float64 // minutes since the sampler started
 	done  sync.WaitGroup
 	end   context.CancelFunc
 }
@@ -74,8 +74,8 @@ func mean(v []float64) float64 {
 	return sum / float64(max(len(v), 1))
 }
 
-// rest waits until unused connections are closed, and returns the number of the worker's goroutines: as soon as that is
-// at most enough, or after half a minute.
+// rest waits until unused connections are closed, and returns the number of the worker's goroutines. It returns as soon
+// as the number is at most enough, or after half a minute.
 func rest(ctx context.Context, p *process, enough int) int {
 	http.DefaultClient.CloseIdleConnections()
 	for deadline := time.Now().Add(30 * time.Second); ; {
@@ -87,7 +87,7 @@ func rest(ctx context.Context, p *process, enough int) int {
 	}
 }
 
-// calm returns the number of goroutines of an idle worker: the minimum in a few seconds.
+// calm returns the smallest number of goroutines that an idle worker has within a few seconds.
 func calm(ctx context.Context, p *process) (least int) {
 	http.DefaultClient.CloseIdleConnections()
 	for range 6 {

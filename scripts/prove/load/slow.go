@@ -13,7 +13,7 @@ import (
 // slowModel is L8: all clients wait for a model that needs 20 seconds, and other requests must not become slower.
 func slowModel(ctx context.Context, g *env, r *Report) {
 	g.begin(ctx)
-	// the fake pauses before the answer, before its one piece, and before its end
+	// The fake pauses before the answer, before its one piece, and before its end.
 	third := min(20*time.Second, g.For) / 3
 	g.SetModel(func(fakegemini.Request) fakegemini.Turn {
 		return fakegemini.Turn{Text: "At last.", Pieces: 1, Delay: third}

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	soakRate  = 20 // runs a second
+	soakRate  = 20 // runs per second
 	soakUsers = 200
 	killEvery = 5 * time.Second
 	faults    = 0.10
-	thinking  = 60 * time.Millisecond // of the model, before its answer and each piece of it, and
-	mailing   = 50 * time.Millisecond // of a call of Gmail, so that a kill interrupts work in progress
-	soakTail  = 6 * time.Minute       // after the load: an approval expires after one, a dead worker's lease after 75 s
+	thinking  = 60 * time.Millisecond // the model pauses this long before its answer and before each piece of it
+	mailing   = 50 * time.Millisecond // each call of Gmail takes this long, so that a kill interrupts work
+	soakTail  = 6 * time.Minute       // after the load: approvals expire after 1 min, a dead worker's lease after 75 s
 	readonly  = "https://www.googleapis.com/auth/gmail.readonly"
 )
 
@@ -97,7 +97,7 @@ func (g *env) killAgainAndAgain(ctx context.Context) (kills int, err error) {
 // launch starts runs at a steady rate until the load ends.
 func (g *env) launch(loading, life context.Context, mix *mixture) *sync.WaitGroup {
 	var lives sync.WaitGroup
-	for next := time.Now(); ; next = next.Add(time.Second / soakRate) { // a late one does not delay those after it
+	for next := time.Now(); ; next = next.Add(time.Second / soakRate) { // a late start does not delay the next ones
 		if wait.For(loading, time.Until(next)) != nil {
 			return &lives
 		}
@@ -122,8 +122,8 @@ const (
 	wishSilence = "mail, left to expire"
 )
 
-// mixture draws the events from one seed, and counts their outcomes. The requests do not depend on the number of
-// provider calls between them.
+// mixture draws the events of the load from one seed, and counts their outcomes. The sequence of requests does not
+// depend on how many provider calls happen between them.
 type mixture struct {
 	mu               sync.Mutex
 	wishes, troubles *rand.Rand
@@ -155,7 +155,7 @@ var kinds = []fakegoogle.Kind{fakegoogle.StatusBefore, fakegoogle.StatusAfter, f
 	fakegoogle.ResetAfter,
 	fakegoogle.EmptyAfter, fakegoogle.OddAfter, fakegoogle.CutAfter}
 
-// fault lets every tenth call of the provider fail.
+// fault makes every tenth call of the provider fail.
 func (m *mixture) fault(string) fakegoogle.Fault {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -167,7 +167,7 @@ func (m *mixture) fault(string) fakegoogle.Fault {
 	return fakegoogle.Fault{Kind: k, Delay: mailing}
 }
 
-// live drives one run from the prompt to its end.
+// live plays one run from the prompt to its end.
 func (g *env) live(ctx context.Context, uid, wish string, mix *mixture) error {
 	start := time.Now()
 	if wish == wishWords {
@@ -207,7 +207,7 @@ func (g *env) live(ctx context.Context, uid, wish string, mix *mixture) error {
 	return nil
 }
 
-// words drives a plain run, with retries.
+// words plays a plain run, with retries.
 func (g *env) words(ctx context.Context, uid string) error {
 	a, err := g.ask(ctx, uid, "say hello", g.ledger.subject())
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 const (
 	deltaEvery   = 50 * time.Millisecond
-	longestWords = 10 * time.Second // for one answer: a model call has a minute in all
+	longestWords = 10 * time.Second // longest answer; a model call may take a minute in all
 )
 
 // streams returns L7, L14 and L15: a constant number of streams is open, and a new one replaces each that ends.

@@ -16,7 +16,8 @@ import (
 // mailPrompt begins a prompt for an e-mail; the subject follows.
 const mailPrompt = "mail "
 
-// answer is the model: it calls the mail tool for a mail prompt, and answers everything else with text.
+// answer is the model. It calls gmail_send for a prompt that begins with mailPrompt, and answers every other prompt
+// with text.
 func answer(r fakegemini.Request) fakegemini.Turn {
 	subject, asked := strings.CutPrefix(r.User(), mailPrompt)
 	if !asked || r.NoTools || len(r.Responses()) > 0 {
@@ -83,7 +84,7 @@ func forNow(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
 }
 
-// refusalForNow reports whether a class of errors is a refusal that says when to ask again.
+// refusalForNow reports whether a class of errors is a refusal that says when to try again.
 func refusalForNow(class string) bool {
 	status, _, _ := strings.Cut(class, " ")
 	n, _ := strconv.Atoi(status) // 0 for a broken connection
@@ -160,7 +161,7 @@ func (g *env) plain(ctx context.Context, uid string) (time.Duration, error) {
 	return took, nil
 }
 
-// mail requests an e-mail, and returns the run with its waiting approval.
+// mail requests an e-mail, and returns its subject and the run with its waiting approval.
 func (g *env) mail(ctx context.Context, uid string) (subject string, a testkit.Answer, err error) {
 	subject = g.ledger.subject()
 	if a, err = g.ask(ctx, uid, mailPrompt+subject, subject); err != nil {
@@ -203,7 +204,7 @@ func (g *env) until(ctx context.Context, uid, runID string, enough func(testkit.
 	}
 }
 
-// roundTrip drives an e-mail from the prompt to the end of its run. whole and decided may be nil.
+// roundTrip plays an e-mail from the prompt to the end of its run. whole and decided may be nil.
 func (g *env) roundTrip(ctx context.Context, uid string, whole, decided *series) error {
 	start := time.Now()
 	subject, a, err := g.mail(ctx, uid)
@@ -247,7 +248,7 @@ func (g *env) finish(ctx context.Context, uid, runID, subject string) (testkit.A
 	}
 }
 
-// answerTo returns the decision about an approval of a wanted e-mail, and counts the reviews.
+// answerTo returns the decision about the approval of an e-mail that the user wants. It counts the reviews.
 func (g *env) answerTo(p testkit.Approval, subject string) string {
 	if p.Kind != "review" {
 		return "approve_once"

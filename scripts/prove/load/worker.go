@@ -26,14 +26,14 @@ import (
 type order struct {
 	Settings map[string]string
 	Relay    string        // push URL of the embedded queue; empty: it does not deliver
-	Working  bool          // it advances the runs that it is asked for itself, as the local server does
-	Expires  time.Duration // the approval time, if set: a setting has a minute at least
+	Working  bool          // it advances runs while it serves requests, as the local server does
+	Expires  time.Duration // the lifetime of approvals; 0: as configured, which is at least a minute
 	Hurry    bool          // a dead worker's lease ends sooner
 }
 
 func (o order) setting(name string) string { return o.Settings[name] }
 
-// The times of a worker in a hurry. A busy machine must be able to answer within leaseTimeout.
+// The lease times of a worker with Hurry. Even a busy machine must be able to finish a call within leaseTimeout.
 const (
 	leaseTimeout = 10 * time.Second
 	leaseMargin  = 2 * time.Second
@@ -54,7 +54,7 @@ func (o order) limit(l *unit.Env) {
 	}
 }
 
-// work runs Countersign: it serves on the inherited listener, and ends when its parent does.
+// work runs Countersign. It serves on the inherited listener, and ends when its parent does.
 func work(ctx context.Context, first proof.Order) error {
 	var o order
 	if err := first.Read(&o); err != nil {
@@ -86,21 +86,21 @@ func work(ctx context.Context, first proof.Order) error {
 			http.DefaultClient)
 		go func() { _ = q.Run(ctx, push) }() // it ends only with the context
 	}
-	_, err = io.Copy(io.Discard, os.Stdin) // until the parent closes it, or has ended
+	_, err = io.Copy(io.Discard, os.Stdin) // until the parent closes it or ends
 	cancel()
 	working.Wait()
 	return errors.Join(err, stop())
 }
 
-// keepConnections lets this process keep one connection to a host for each concurrent request. By default two are kept,
-// and a load would spend its time opening others. Connections that are unused for a few seconds are closed, so that the
-// remaining goroutines can be counted.
+// keepConnections makes this process keep one connection to a host for each concurrent request. By default it would
+// keep two, and a load would spend its time opening others. Connections that are unused for a few seconds are closed,
+// so that the remaining goroutines can be counted.
 var keepConnections = sync.OnceFunc(func() {
 	t := http.DefaultTransport.(*http.Transport)
 	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = 0, 1000, 2*time.Second
 })
 
-// process is a worker, as its parent sees it.
+// process is the parent's handle of a worker.
 type process struct {
 	*proof.Worker
 	profile string // URL of its profile
@@ -160,7 +160,7 @@ func (p *process) goroutines(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	req.Close = true // a kept connection has goroutines of its own
+	req.Close = true // a kept connection has additional goroutines
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, err

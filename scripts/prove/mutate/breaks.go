@@ -41,7 +41,7 @@ func breakAll(ctx context.Context, r *proof.Run, l listed, root, into string) er
 		return err
 	}
 	for id, came := range whole {
-		if came == proof.KindFinding { // it cannot notice a break
+		if came == proof.KindFinding { // such a case cannot notice a break
 			r.Finding(id, "it fails without a break")
 		}
 	}
@@ -165,7 +165,7 @@ func (m mutation) flips(near map[string]string, root, dir string, whole cases) (
 	if err != nil || len(ids) == 0 || len(ids) > 20 {
 		return ids, err
 	}
-	args[1] = strings.Join(ids, ",") // again, because a busy machine fails cases too, but not the same ones twice
+	args[1] = strings.Join(ids, ",") // again, because a busy machine fails cases too, but rarely the same ones twice
 	return whole.notIn(binary, args...)
 }
 
@@ -181,7 +181,8 @@ func (c cases) notIn(binary string, args ...string) (ids []string, err error) {
 	return ids, err
 }
 
-// near returns the cases to try the break on, in the form of -only: those of the places that it touches.
+// near returns the cases to try the break on, in the form of -only. They are the cases of the kinds near the changed
+// files. The result is empty, which means all cases, if a file has no kinds.
 func (m mutation) near(kinds map[string]string) string {
 	var ids []string
 	for _, p := range m.patches {

@@ -1,7 +1,7 @@
 // Package mutate checks that the tests notice faults. It removes one mechanism of the design at a time, in an overlay
-// that leaves the source tree unchanged, and runs the tests that must notice. These are findings: a mutation that
-// survives, a mutation whose text is no longer in its file or that does not compile, and a test that fails without a
-// mutation or takes too long. With -breaks it removes single checks, and runs the cases of scripts/prove/hostile.
+// that leaves the source tree unchanged, and runs the tests that must notice. A finding is a mutation that survives,
+// does not compile or no longer matches its file, or a test that fails without a mutation or takes too long. With
+// -breaks it removes single checks, and runs the cases of scripts/prove/hostile.
 package mutate
 
 import (
@@ -132,7 +132,7 @@ func try(ctx context.Context, root, dir string, m mutation, unmutated map[test]p
 		switch {
 		case len(after.By) > 0:
 			return after.String(), nil
-		case after.Failed: // for another reason, such as a machine without free memory
+		case after.Failed: // for another reason, such as a lack of memory
 			return "", fmt.Errorf("%s fails, but none of its tests fails: %s", t.pkg, after.Last())
 		}
 	}

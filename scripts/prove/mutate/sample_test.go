@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/realpart"
 )
 
-// half is a module with one test that notices a fault in Max, and one in another package that notices a fault in Left.
+// half is a module with two tests. One notices a fault in Max, and one in another package notices a fault in Left.
 var half = map[string]string{
 	"go.mod":         "module example.com/moon\n\ngo 1.24\n",
 	"functions/f.go": "package functions\n",

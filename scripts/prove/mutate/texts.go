@@ -11,7 +11,7 @@ import (
 type mutation struct {
 	name    string
 	patches []patch
-	tests   []test // any one must fail; none: a hostile case must
+	tests   []test // at least one must fail; none: a hostile case must
 }
 
 // patch replaces a text that occurs once in its file, after the earlier patches.
@@ -20,17 +20,17 @@ type patch struct{ file, old, new string }
 // test is a selection of one package's tests, with further flags.
 type test struct{ pkg, run, flags string }
 
-// quietly stops rapid from writing a file for each failure, and from long searches for the shortest one.
+// quietly stops rapid from writing a file for each failure, and limits its search for a shorter failing sequence.
 const quietly = "-rapid.nofailfile -rapid.shrinktime=1s -rapid.seed=1"
 
-// model is the model test, with the tests that belong to it. A few hundred sequences are enough to notice that a
-// mechanism is missing.
+// model is the model test, with the tests that belong to it. A few hundred sequences are enough to notice a missing
+// mechanism.
 var model = test{"./shared/engine/loop",
 	"Test(Model|Scenarios|KilledAtEveryCommit|ResumeRace|ResolveRace)/embedded",
 	quietly + " -sequences=500"}
 
-// The mutations are in files of this form: "# " begins one, "test: " names tests, a path names the file, and the lines
-// of a text with "-" before them are replaced by those with "+".
+// files are the lists of mutations. "# " begins a mutation, "test: " names tests, and a path names the file to change.
+// The lines that begin with "-" are a text in the file, and the lines that begin with "+" replace it.
 //
 //go:embed *.txt
 var files embed.FS

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestTime limits a selection of tests, with room for a busy machine.
+// TestTime limits a selection of tests. It leaves room for a busy machine.
 const TestTime = 10 * time.Minute
 
 // Tested is the result of a selection of Go tests.

@@ -102,7 +102,7 @@ func (p Proof) list(out io.Writer) error {
 	return nil
 }
 
-// flags are the flags that all or several proofs have.
+// flags are the flags that several or all proofs have.
 type flags struct {
 	seed                seed
 	only, report        string

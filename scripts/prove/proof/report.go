@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// These are the kinds of a Line.
+// The kinds of a Line.
 const (
 	KindFinding = "finding" // a guarantee does not hold
 	KindHeld    = "held"
@@ -49,7 +49,7 @@ type Summary struct {
 // Run is one run of a proof: its options and its report. Its methods are safe for concurrent use.
 type Run struct {
 	Seed    uint64   // determines all random choices
-	Args    []string // the arguments, wherever they stand among the flags
+	Args    []string // the arguments, without the flags
 	Verbose bool
 
 	proof string

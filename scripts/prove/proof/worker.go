@@ -14,7 +14,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/child"
 )
 
-// These environment variables are set for a worker: the name of its proof, and its order.
+// Environment variables of a worker: the name of its proof, and its order.
 const (
 	workerOf    = "PROVE_WORKER"
 	workerOrder = "PROVE_ORDER"
@@ -24,7 +24,7 @@ const (
 // input, which ends when the parent process stops the worker or exits. The parent reads the worker's standard output.
 type Order json.RawMessage
 
-// Read decodes the order.
+// Read decodes the order into a value.
 func (o Order) Read(into any) error { return json.Unmarshal(o, into) }
 
 // File returns the n-th of the files passed to Start.
@@ -54,7 +54,7 @@ func work(proofs []Proof) (worked bool, err error) {
 	return true, fmt.Errorf("%q starts no workers", name)
 }
 
-// Worker is a worker process, as the proof that started it sees it.
+// Worker is the parent's handle of a worker process.
 type Worker struct {
 	cmd    *exec.Cmd
 	orders io.WriteCloser
@@ -130,7 +130,7 @@ func (w *Worker) Kill() error {
 	return nil
 }
 
-// Stop lets the worker exit normally.
+// Stop closes the worker's input, and waits until the worker has exited.
 func (w *Worker) Stop() error {
 	err := w.orders.Close()
 	<-w.heard

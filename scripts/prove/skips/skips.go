@@ -1,5 +1,5 @@
-// Package skips reports which optional programs and services are missing on this machine, which tests skip for that
-// reason, and how to install them. It is not a proof: it reports what go test has not proven on this machine.
+// Package skips reports which optional programs and services are missing on this machine, which tests are skipped for
+// that reason, and how to install them. It is not a proof. It reports what go test has not checked on this machine.
 package skips
 
 import (

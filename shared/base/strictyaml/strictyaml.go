@@ -26,7 +26,7 @@ const MaxFile = 64 << 10
 
 const maxDepth = 24
 
-// A Problem is an error in a file: its position, and what was expected.
+// A Problem is an error in a file: its position, and a message.
 type Problem struct {
 	File string // path within its folder
 	Line int    // 0 means the whole file

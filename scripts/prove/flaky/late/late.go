@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// file has the delays: each line is the name of a point, and the milliseconds of its delays at the 1st, 2nd, 4th, 8th
-// passage and so on, so that not only the first of many tests is delayed. At appends the name of each point that delays
-// to the file with the suffix ".log".
+// file is the name of the file with the delays. Each line is the name of a point, and the milliseconds of its delays at
+// the 1st, 2nd, 4th, 8th passage and so on. A point therefore delays not only the first of many tests. At appends the
+// name of each point that delays to the file with the suffix ".log".
 var file = os.Getenv("LATE")
 
-// points are the points that delay, by their name.
+// points holds the points that delay, by name.
 var points = read()
 
 type point struct {

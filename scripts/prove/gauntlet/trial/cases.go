@@ -1,19 +1,19 @@
 package trial
 
-// Case is one case of the gauntlet: something that a user can try on a running server, or the tests that cover what
-// users cannot try.
+// Case is one case of the gauntlet: an attempt that a user can make on a running server, or tests that cover a
+// situation which users cannot cause.
 type Case struct {
 	Number string // the gauntlet's number; a letter distinguishes variants of a case
 	Name   string
 	Want   string // the expected result, compared as text
 
-	// Try runs the case and returns the result. It is nil if the case cannot be tried from outside. Tests then cover
-	// it.
+	// Try runs the case and returns the result. If the case cannot be tried from outside, Try is nil, and tests cover
+	// the case.
 	Try    func(s *session) (got string)
 	Effect bool // sends or counts mail, and so needs the mailbox of a local server
 	Quick  bool // part of the smoke test of a deployment
 
-	Tests  []string // "package folder: Test/part", which check at least the same with means that users lack
+	Tests  []string // "package folder: Test/part"; they check at least the same, with means that users lack
 	Absent string   // why the case cannot occur in Countersign
 	Peers  string   // measurements of other frameworks, with a fake model and a tool that sleeps 50 ms
 }

@@ -58,7 +58,8 @@ func (s *session) race(n int) (odd string) {
 	return s.bothOnRecord(run.RunID, decisions[winner], decisions[1-winner])
 }
 
-// bothOnRecord looks in the audit for the decision that counted and the refused one, in this order.
+// bothOnRecord looks in the audit for the decision that counted and then the refused one. It returns a description of
+// what differs, or "".
 func (s *session) bothOnRecord(runID, won, lost string) (odd string) {
 	var page struct {
 		Entries []struct{ Kind, Decision string }

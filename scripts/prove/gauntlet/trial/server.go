@@ -64,7 +64,7 @@ func (d devServer) Mails(ctx context.Context) ([]Mail, error) {
 // RepoURL implements Repository.
 func (d devServer) RepoURL() string { return string(d) + "/dev/github/" + DemoRepository }
 
-// deployed is a Countersign anywhere, with tokens of two of its users. It cannot sign in other users, and shows no
+// deployed is a Countersign at any URL, with tokens of two of its users. It cannot sign in other users, and shows no
 // mailbox.
 type deployed struct{ base, ana, eve string }
 
@@ -134,7 +134,7 @@ const (
 	Second = "eve"
 )
 
-// session is one case on a server. Where the server can sign in any user, no other case has the same users.
+// session is one case on a server. If the server can sign in any user, no other case has the same users.
 type session struct {
 	Server
 	ctx  context.Context
@@ -143,7 +143,7 @@ type session struct {
 
 func (s *session) user(name string) string { return name + "-" + s.name }
 
-// Recipient receives the e-mails. If they are really sent, no one gets them: example.com accepts no e-mail.
+// Recipient receives the e-mails. Even a real e-mail reaches no one, because example.com accepts none.
 const Recipient = "bob@example.com"
 
 // as returns the client of a user.

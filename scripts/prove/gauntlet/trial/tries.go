@@ -80,7 +80,7 @@ func writesWhileWaiting(s *session) string {
 	var page struct{ Messages []struct{ Role, Text string } }
 	s.get(First, "/threads/"+run.ThreadID+"/messages", &page)
 	order := "in order"
-	m := page.Messages // prompt, request, words, answer, summary
+	m := page.Messages // the prompt, the request, a text, the answer and the summary
 	if len(m) != 5 || m[2].Text != words || m[3].Text != between.Summary || m[4].Text != done.Summary {
 		order = fmt.Sprintf("otherwise: %+v", m)
 	}
