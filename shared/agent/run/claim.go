@@ -37,7 +37,7 @@ func plainWords(text string) string {
 func imitates(text string, done []string) bool {
 	return slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
 		line = strings.TrimLeftFunc(line, func(r rune) bool { return !unicode.IsLetter(r) })
-		begins := doneFirst.MatchString(plainWords(line))
+		begins := doneFirst.match(plainWords(line))
 		return begins && strings.Contains(line, "“") && !slices.Contains(done, strings.TrimSpace(line))
 	})
 }
@@ -51,7 +51,7 @@ func claims(text string) bool {
 		easterly := strings.ContainsFunc(words, func(r rune) bool { return r >= firstEastern })
 		denied := strings.HasSuffix(words, "?") || denials.begin(words) ||
 			easterly && easternDenials.MatchString(words)
-		if !denied && (doneFirst.MatchString(words) || doneLast.MatchString(words) || claimed.begin(words) ||
+		if !denied && (doneFirst.match(words) || endsDone(words) || claimed.begin(words) ||
 			easterly && eastern.MatchString(words)) {
 			return true
 		}
@@ -124,12 +124,29 @@ const (
 )
 
 // doneFirst matches the start of a sentence that begins with its verb, such as "Sent the e-mail."
-var doneFirst = lazyregexp.New(`^(?:(?:ok|okay|all|it is|it's|and|i|successfully|just|did|ran|opened|wrote) )*` +
+var doneFirst = wordForms(`(?:(?:ok|okay|all|it is|it's|and|i|successfully|just|did|ran|opened|wrote) )*` +
 	`(?:did|ran|wrote|` + english + `)\b`)
 
-// doneLast matches a short sentence in which the verb follows a thing: "Order #1234 placed." and "Label removed from 3
-// e-mails."
-var doneLast = lazyregexp.New(`^(?:\S+ ){1,4}(?:` + english + `|` + further + `)(?: (?:to|from|in|by) .{1,40})?$`)
+// doneLast matches the end of a short sentence in which the verb follows a thing: "Order #1234 placed." and "Label
+// removed from 3 e-mails."
+var doneLast = wordForms(`(?:` + english + `|` + further + `)(?: (?:to|from|in|by) .{1,40})?$`)
+
+// mostThing is the number of words that can name the thing before the verb in a short sentence.
+const mostThing = 4
+
+// endsDone reports whether the sentence, in plain words, names a thing and ends with doneLast.
+func endsDone(words string) bool {
+	for range mostThing {
+		var more bool
+		if _, words, more = strings.Cut(words, " "); !more {
+			return false
+		}
+		if doneLast.match(words) {
+			return true
+		}
+	}
+	return false
+}
 
 // claimed lists the forms of a claim, in languages that put spaces between words.
 var claimed = wordForms(

@@ -193,6 +193,30 @@ func TestClaimInServersForm(t *testing.T) {
 	}
 }
 
+// TestClaimWithVerbLast checks which short sentences with the verb behind a thing count as claims: one to four words
+// name the thing, and at most forty characters say where from or where to.
+func TestClaimWithVerbLast(t *testing.T) {
+	for text, want := range map[string]bool{
+		"order #1234 placed":                           true,
+		"label removed from 3 e-mails":                 true,
+		"the room for monday booked":                   true,
+		"ana's e-mail from today archived":             true,
+		"invoice 7 taken care of by the server":        true,
+		"placed":                                       false, // doneFirst finds it
+		"placed order":                                 false,
+		"the big room for monday booked":               false,
+		"order placed yesterday":                       false,
+		"order placed from " + strings.Repeat("x", 40): true,
+		"order placed from " + strings.Repeat("x", 41): false,
+		"order replaced":                               false,
+		"order placeda":                                false,
+	} {
+		if got := endsDone(text); got != want {
+			t.Errorf("%q counts as a claim: %v; want %v", text, got, want)
+		}
+	}
+}
+
 // BenchmarkClaims looks for a claim in an answer of usual length that has none.
 func BenchmarkClaims(b *testing.B) {
 	text := strings.Repeat("The council meets every second Tuesday in the old town hall, beside the river. Its "+

@@ -1,28 +1,30 @@
 package run
 
 import (
-	"regexp"
 	"regexp/syntax"
+	"slices"
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 // forms are regular expressions that match at the start of a word. A word is tried only with the forms that can begin
 // with its first letters: a search for each form in a whole answer took longer than the rest of the turn.
 type forms struct {
-	byStart func() map[string][]*regexp.Regexp
+	byStart func() map[string][]*lazyregexp.Regexp
 }
 
 // startLetters is how many letters of a word choose the forms that it is tried with.
-const startLetters = 3
+const startLetters = 5
 
-// wordForms returns the forms. They are compiled when they are first used.
+// wordForms returns the forms. Their starts are found at the first use, and each form is compiled when a word needs it.
 func wordForms(patterns ...string) *forms {
-	return &forms{sync.OnceValue(func() map[string][]*regexp.Regexp {
-		all := map[string][]*regexp.Regexp{}
+	return &forms{sync.OnceValue(func() map[string][]*lazyregexp.Regexp {
+		all := map[string][]*lazyregexp.Regexp{}
 		for _, p := range patterns {
-			form := regexp.MustCompile("^(?:" + p + ")")
+			form := lazyregexp.New("^(?:" + p + ")")
 			for start := range starts(p) {
 				all[start] = append(all[start], form)
 			}
@@ -34,16 +36,20 @@ func wordForms(patterns ...string) *forms {
 // begin reports whether a form matches at the start of a word of the text.
 func (f *forms) begin(text string) bool {
 	for text != "" {
-		start, word := firstWord(text)
-		for _, form := range f.byStart()[start] {
-			if form.MatchString(text) {
-				return true
-			}
+		if f.match(text) {
+			return true
 		}
+		_, word := firstWord(text)
 		_, gap := utf8.DecodeRuneInString(text[len(word):])
 		text = text[len(word)+gap:]
 	}
 	return false
+}
+
+// match reports whether a form matches at the start of the text.
+func (f *forms) match(text string) bool {
+	start, _ := firstWord(text)
+	return slices.ContainsFunc(f.byStart()[start], func(form *lazyregexp.Regexp) bool { return form.MatchString(text) })
 }
 
 // firstWord returns the word with which the text begins, and the first letters of the word. Both may be empty.
