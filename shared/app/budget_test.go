@@ -27,10 +27,10 @@ var budgets = []struct {
 	ready func(t testing.TB, dir string) (next func() (step func()))
 	takes spending
 }{
-	{"a text turn", turns, spending{1856, 185_960, 17, 15}},
-	{"a trip with an action", orders, spending{5444, 578_600, 59, 46}},
-	{"a trip with a mail", mails, spending{10_812, 1_105_000, 84, 68}},
-	{"a resume", resumes, spending{5715, 587_850, 42, 36}},
+	{"a text turn", turns, spending{1856, 184_000, 17, 15}},
+	{"a trip with an action", orders, spending{5420, 562_000, 59, 46}},
+	{"a trip with a mail", mails, spending{10_812, 1_088_000, 84, 68}},
+	{"a resume", resumes, spending{5715, 573_000, 42, 36}},
 	{"a sweep with nothing due", sweeps, spending{7356, 347_592, 0, 131}},
 	{"a page message", messages, spending{1441, 146_992, 4, 11}},
 }

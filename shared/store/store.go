@@ -187,7 +187,8 @@ type Store interface {
 	Get(ctx context.Context, paths ...string) ([]Doc, error)
 	// Query returns at most q.Limit documents in q's order.
 	Query(ctx context.Context, q Query) ([]Doc, error)
-	// Commit applies all writes or none, in one round trip. It returns each document's new version in the order of the
+	// Commit applies all writes or none, in one round trip. If ctx ends, the caller must not change their data
+	// afterwards, because the store may still read it. Commit returns each document's new version in the order of the
 	// writes; a delete has a zero time, a check the unchanged version. If a precondition fails, it returns ErrConflict
 	// and applies nothing. After ErrUnavailable or ctx's own error, either all writes or none may have been applied.
 	// Two writes to one path are an error.

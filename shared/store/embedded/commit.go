@@ -62,7 +62,9 @@ func newCommit(writes []store.Write) (*commit, error) {
 			if to.fields, err = encode(to.keys); err != nil {
 				return nil, err
 			}
-			to.data = append([]byte{}, w.Doc.Data...) // an empty blob, not NULL
+			if to.data = w.Doc.Data; to.data == nil {
+				to.data = []byte{} // an empty blob, not NULL
+			}
 		}
 		c.writes[i] = to
 		c.size += w.Doc.Size()
