@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/store"
@@ -39,10 +40,15 @@ func (w *env) proposes(uid, start, fields string) answer {
 	return a
 }
 
-// told returns the newest instructions for the model.
+// told returns the newest instructions and contents for the model.
 func (w *env) told() string {
 	all := w.model.Requests()
-	return all[len(all)-1].System
+	last := all[len(all)-1]
+	told := last.System
+	for _, c := range last.Contents {
+		told += string(c)
+	}
+	return told
 }
 
 // TestRegion checks that a run has the time zone and locale of its request, or else the last ones that any request of
@@ -51,6 +57,7 @@ func TestRegion(t *testing.T) {
 	w := newEnv(t)
 	w.loop.Tools = tool.NewSet(event())
 	w.loop.Agents[run.Assistant].Limits.MaxOpen = 0
+	w.loop.Agents[run.Assistant].Present = registry.State.Here
 
 	noon := w.proposes("ana", "2027-01-05T12:00:00+05:30", `,"timeZone":"Asia/Kolkata","locale":"hi-in"`)
 	for _, words := range []string{"time zone is Asia/Kolkata; there it was", "(UTC+05:30)", "language is hi-IN"} {

@@ -38,7 +38,7 @@ func openAgents(cfg config.Config, tools tool.Set, servers []mcpfile.Server, dec
 	}
 	for i, a := range declared {
 		if a.Page {
-			declared[i].Instructions = chat.OnPage(a.Instructions, a.Of(tools))
+			declared[i].Instructions, declared[i].Present = chat.OnPage(a.Instructions, a.Of(tools)), chat.Present
 		}
 	}
 	return registry.New(tools, builtIn, declared)
@@ -56,6 +56,7 @@ func assistantAgent(cfg config.Config, tools tool.Set, servers []mcpfile.Server,
 		Examples: examples,
 		Instructions: registry.WithRules(registry.WithExamples(registry.Text(cmp.Or(cfg.Persona,
 			strings.TrimSpace(cfg.SystemPrompt+"\n\n"+persona))), examples)),
+		Present:  registry.State.Here,
 		Limits:   limits,
 		History:  registry.HistoryWords,
 		OnReject: registry.OnReject(cfg.RejectOutcome),
@@ -84,6 +85,7 @@ func pageAgent(cfg config.Config, tools tool.Set, limits registry.Limits) regist
 		Name:         run.Page,
 		Description:  "Answers in a web page, with the tools that the page brings and the actions of the site.",
 		Instructions: chat.Instructions(cmp.Or(cfg.Persona, cfg.SystemPrompt), actions),
+		Present:      chat.Present,
 		Tools:        append([]string{}, actions.Names()...),
 		Limits:       limits,
 		History:      registry.HistoryNone, // the page sends its own history

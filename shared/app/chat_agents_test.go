@@ -117,9 +117,10 @@ func TestPageAgents(t *testing.T) {
 		}
 		docs := w.says("docs", "hi", nil)
 		w.wants("docs", docs, http.StatusOK, `"type":"response"`)
-		told("docs", "You explain the docs.\n\nThe run began at ", "click-x")
+		told("docs", "You explain the docs.\n\n## Available Server Actions\n", "click-x")
 		shop := w.says("shop", "hi", nil)
-		told("shop", "You serve the shop.\n\nThe run began at ", "action_cart_note", "action_look", "click-x")
+		told("shop", "You serve the shop.\n\n## Available Server Actions\n", "action_cart_note", "action_look",
+			"click-x")
 		page := w.says("", "hi", nil)
 		w.wants("page", w.says("page", "hi", page.History), http.StatusOK, `"type":"response"`)
 

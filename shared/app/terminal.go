@@ -41,7 +41,8 @@ func terminalAgents(limits registry.Limits, perDay int) []registry.Agent {
 		Description: "Works on a terminal of its user's: it runs commands one after the other, and its user approves " +
 			"each that does more than look.",
 		Examples:     []string{"check disk usage and clean up /tmp if over 50%", "install htop", "what is running?"},
-		Instructions: registry.Located(registry.Text(terminalInstructions)),
+		Instructions: registry.Text(terminalInstructions),
+		Present:      registry.State.Here,
 		Tools:        commandTools,
 		Model:        settings(agentTemperature),
 		Limits:       limits,
@@ -57,7 +58,7 @@ func terminalAgents(limits registry.Limits, perDay int) []registry.Agent {
 	talker := worker
 	talker.Name = run.TerminalChat
 	talker.Description = "Answers questions about what was done on a terminal, and runs nothing."
-	talker.Instructions = registry.Located(registry.Text(terminalChatInstructions))
+	talker.Instructions = registry.Text(terminalChatInstructions)
 	talker.Tools, talker.Examples = []string{}, nil
 	talker.Model = settings(chatTemperature)
 	return []registry.Agent{worker, talker}

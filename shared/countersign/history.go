@@ -85,7 +85,7 @@ func (s *Session) parts(ctx context.Context, whole bool, use func(p *conversatio
 	if whole {
 		window = run.ContextWindow{First: 1, Last: window.Last, Count: window.Count}
 	}
-	p, err := conversation.PartsOf(ctx, ex, window)
+	p, err := conversation.PartsOf(ctx, ex, window, "")
 	if err == nil {
 		err = use(p, t.OpenRun)
 	}

@@ -142,6 +142,7 @@ func (s *env) offerAction(l *unit.Env) {
 	page := l.Agents[run.Page]
 	page.Tools = []string{shopAction}
 	page.Instructions = chat.Instructions("", tool.Set{shopAction: l.Tools[shopAction]})
+	page.Present = chat.Present
 }
 
 // openChat starts a conversation of the user that waits for the page and for an approval.

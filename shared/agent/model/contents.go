@@ -214,19 +214,22 @@ func (c *Contents) userInWords(raw json.RawMessage, in *content, open []Call,
 	return c.load(raw, in)
 }
 
-// AddUser adds the user's text. While calls are open, it waits for their responses.
-func (c *Contents) AddUser(text string) error {
-	if text == "" {
+// AddUser adds texts of the user's side, each as a part. While calls are open, they wait for the responses.
+func (c *Contents) AddUser(texts ...string) error {
+	if slices.Contains(texts, "") {
 		return errMisuse("the user's text is empty")
 	}
+	if len(texts) == 0 {
+		return nil
+	}
 	if len(c.Open()) > 0 {
-		c.queued = append(c.queued, text)
+		c.queued = append(c.queued, texts...)
 		return nil
 	}
 	if n := len(c.entries); n > 0 && c.entries[n-1].words && c.entries[n-1].texts == nil {
-		return c.Append(encodeContent(User, []any{map[string]string{"text": text}})) // joins text that was loaded
+		return c.Append(encodeTexts(User, texts)) // joins text that was loaded
 	}
-	c.addText(User, text)
+	c.addText(User, texts...)
 	return nil
 }
 
@@ -285,8 +288,8 @@ func (c *Contents) AddResponses(rs []Response) error {
 		parts[i] = p
 	}
 	c.entries = append(c.entries, entry{raw: encodeContent(User, parts), role: User})
-	for _, text := range c.queued {
-		c.addText(User, text)
+	if len(c.queued) > 0 {
+		c.addText(User, c.queued...)
 	}
 	c.queued = nil
 	return nil
@@ -345,20 +348,27 @@ func (c *Contents) Bound(maxBytes int) error {
 	return nil
 }
 
-// addText adds a text from this package. If the last content holds such texts of the same role, the text joins them.
-func (c *Contents) addText(role Role, text string) {
-	e := entry{role: role, words: role == User}
+// addText adds texts from this package. If the last content holds such texts of the same role, the texts join them.
+func (c *Contents) addText(role Role, texts ...string) {
 	if n := len(c.entries); n > 0 && c.entries[n-1].role == role && c.entries[n-1].texts != nil {
-		e.texts = slices.Clone(c.entries[n-1].texts)
+		texts = slices.Concat(c.entries[n-1].texts, texts)
 		c.entries = c.entries[:n-1]
 	}
-	e.texts = append(e.texts, text)
-	parts := make([]any, len(e.texts))
-	for i, t := range e.texts {
-		parts[i] = map[string]string{"text": t}
+	c.entries = append(c.entries, entry{raw: encodeTexts(role, texts), role: role, words: role == User, texts: texts})
+}
+
+func encodeTexts(role Role, texts []string) json.RawMessage {
+	type part struct {
+		Text string `json:"text"`
 	}
-	e.raw = encodeContent(role, parts)
-	c.entries = append(c.entries, e)
+	parts := make([]part, len(texts))
+	for i, t := range texts {
+		parts[i] = part{t}
+	}
+	return encode(struct {
+		Role  Role   `json:"role"`
+		Parts []part `json:"parts"`
+	}{role, parts})
 }
 
 func encodeContent(role Role, parts []any) json.RawMessage {

@@ -42,6 +42,17 @@ func usesBut(s *Session, actionID, key string) int {
 	return s.uses[key]
 }
 
+// usesBefore returns the number of uses of the grant before the current task.
+func (s *Session) usesBefore(key string) int {
+	n := s.uses[key]
+	for id, a := range s.acts {
+		if s.Current != nil && s.taskOf[id] == s.Current && s.keys[id] == key && a.uses() {
+			n--
+		}
+	}
+	return n
+}
+
 // A GrantState is a grant of the confirmed plan, with its use count.
 type GrantState struct {
 	Grant

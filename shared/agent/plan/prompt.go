@@ -46,8 +46,9 @@ type filled struct {
 	Tasks              []*TaskState
 	Current            *TaskState
 	Grants             []string
+	MaxTasks, MaxCalls int
 	CallsLeft          int
-	MaxTasks, MaxSteps int
+	Few                bool // of CallsLeft; until then the instructions do not change, so a service can cache them
 }
 
 // Opening returns the text that begins the conversation of a planning or of the current task. It states what the user
@@ -74,8 +75,8 @@ func fill(s *Session, name string, at Situation) (string, error) {
 	}
 	clock := func(t time.Time) string { return timezone.Clock(t.In(zone), zone.String()) }
 	f := filled{Situation: at, Deadline: clock(at.Deadline), Now: clock(at.Now), Planning: s.Current == nil,
-		Words: clipped(s.Words), Tasks: s.Tasks, Current: s.Current, CallsLeft: s.CallsLeft(), MaxTasks: MaxTasks,
-		MaxSteps: MaxSteps}
+		Words: clipped(s.Words), Tasks: s.Tasks, Current: s.Current, MaxTasks: MaxTasks,
+		MaxCalls: s.maxCalls(), CallsLeft: s.CallsLeft(), Few: s.CallsLeft() <= 3}
 	if s.Confirmed != nil {
 		f.Strict = s.Confirmed.Strict
 	}
@@ -90,7 +91,7 @@ func fill(s *Session, name string, at Situation) (string, error) {
 		f.Plan = string(b)
 	}
 	for _, g := range s.Grants() {
-		if !g.Revoked && g.Used < g.MaxCalls && at.Now.Before(g.Until) {
+		if !g.Revoked && s.usesBefore(g.key()) < g.MaxCalls && at.Now.Before(g.Until) {
 			f.Grants = append(f.Grants, g.Sentence(zone))
 		}
 	}

@@ -223,9 +223,17 @@ func (s *Session) Answered() {
 // last one, the model can only propose the plan or reflect.
 func (s *Session) CallsLeft() int {
 	if s.Current != nil {
-		return max(0, MaxSteps-s.Current.Steps)
+		return max(0, s.maxCalls()-s.Current.Steps)
 	}
-	return max(0, MaxPlanningCalls-s.calls)
+	return max(0, s.maxCalls()-s.calls)
+}
+
+// maxCalls is the largest number of model answers for a revision in planning, or for a task.
+func (s *Session) maxCalls() int {
+	if s.Current != nil {
+		return MaxSteps
+	}
+	return MaxPlanningCalls
 }
 
 // leastKept is the minimum number of bytes that are kept of each observation, however much a session has observed.

@@ -24,16 +24,19 @@ type Agent struct {
 	Description  string   // for the people who choose an agent; at most 1 KiB
 	Examples     []string // requests that users can try, one line each; shown when a conversation begins
 	Instructions Instructions
-	Tools        []string // names of its tools; nil: all tools of the deployment
-	Dynamic      []string // beside Tools: tools that come and go (toolbox.Served); x_* means all that begin with x_
-	Ask          []string // names in Tools and Served whose calls always need an approval
-	Model        model.Settings
-	Limits       Limits
-	History      History
-	Compression  Compression
-	OnReject     OnReject
-	Effects      policy.Effects // decision about calls that would need an approval; empty: ask
-	Order        Order          // order of a turn's calls; empty: Independent
+	// Present returns what the model reads behind the history, before the prompt, such as the user's time (State.Here).
+	// Nil means nothing. In a session it follows the instructions.
+	Present     func(State) string
+	Tools       []string // names of its tools; nil: all tools of the deployment
+	Dynamic     []string // beside Tools: tools that come and go (toolbox.Served); x_* means all that begin with x_
+	Ask         []string // names in Tools and Served whose calls always need an approval
+	Model       model.Settings
+	Limits      Limits
+	History     History
+	Compression Compression
+	OnReject    OnReject
+	Effects     policy.Effects // decision about calls that would need an approval; empty: ask
+	Order       Order          // order of a turn's calls; empty: Independent
 
 	// Worker is the function that advances the agent's runs, one of those in infra/functions.json. Empty means resume,
 	// which is right for all agents without heavy tools.

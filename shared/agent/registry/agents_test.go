@@ -197,15 +197,20 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// TestWithRules checks that the assistant gets its rules, its user's time and language, and nothing else.
+// TestWithRules checks that the assistant gets its rules, and what it reads of its user's time, language and
+// preferences.
 func TestWithRules(t *testing.T) {
 	s := registry.State{CreatedAt: time.Date(2027, 3, 1, 9, 0, 0, 0, time.UTC),
-		Locale: run.Locale{TimeZone: "Europe/Berlin", Language: "de"}}
+		Locale: run.Locale{TimeZone: "Europe/Berlin", Language: "de"}, Preferences: "They work."}
 	got, err := registry.WithRules(registry.Text(" You are X.\n"))(t.Context(), s)
 	if err != nil || !strings.HasPrefix(got, "You are X.\n\nRules:\n- Use a tool only") ||
-		!strings.HasSuffix(got, "\nThe user's language is de (BCP 47), unless they write in another.") ||
-		!strings.Contains(got, "\n\nThe run began at Monday 2027-03-01 09:00 UTC.\nThe user's time zone is Europe/") {
+		strings.Contains(got, "The run began") {
 		t.Errorf("%v\n%s", err, got)
+	}
+	here := s.Here()
+	if !strings.HasPrefix(here, "The run began at Monday 2027-03-01 09:00 UTC.\nThe user's time zone is Europe/") ||
+		!strings.HasSuffix(here, "\nThe user's language is de (BCP 47), unless they write in another.\nThey work.") {
+		t.Error(here)
 	}
 	failing := func(context.Context, registry.State) (string, error) { return "", fmt.Errorf("no") }
 	if _, err := registry.WithRules(failing)(t.Context(), s); err == nil {

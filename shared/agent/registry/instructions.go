@@ -11,8 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/base/timezone"
 )
 
-// Instructions returns the whole system text of an agent. The loop adds only what the history needs to be understood.
-// It must return the same text for the same State, because every model call of a run begins with it.
+// Instructions returns the system text of an agent. The loop adds only what the history needs to be understood. It must
+// return the same text for the same State, because every model call of a run begins with it. What differs between the
+// runs of a conversation belongs to Agent.Present: a service caches the common beginning of requests.
 type Instructions func(ctx context.Context, s State) (string, error)
 
 // State is the data that instructions can depend on.
@@ -29,20 +30,11 @@ func Text(text string) Instructions {
 	return func(context.Context, State) (string, error) { return text, nil }
 }
 
-// WithRules returns first, followed by the rules of an agent whose effects wait for approval, and by the user's time
-// zone and time.
+// WithRules returns first, followed by the rules of an agent whose effects wait for approval.
 func WithRules(first Instructions) Instructions {
 	return func(ctx context.Context, s State) (string, error) {
 		text, err := first(ctx, s)
-		return strings.TrimSpace(text) + "\n\n" + rules + "\n\n" + s.Here(), err
-	}
-}
-
-// Located returns first, followed by the user's time zone and time.
-func Located(first Instructions) Instructions {
-	return func(ctx context.Context, s State) (string, error) {
-		text, err := first(ctx, s)
-		return strings.TrimSpace(text) + "\n\n" + s.Here(), err
+		return strings.TrimSpace(text) + "\n\n" + rules, err
 	}
 }
 

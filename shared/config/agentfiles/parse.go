@@ -84,7 +84,7 @@ func (p *parser) agent(s strictyaml.Section, name string) registry.Agent {
 	}
 	p.examples(s, &a)
 	instruction := registry.Text(text("instruction", maxInstruction))
-	a.Instructions = registry.Located(registry.WithExamples(instruction, a.Examples))
+	a.Instructions, a.Present = registry.WithExamples(instruction, a.Examples), registry.State.Here
 	a.Model.Name = text("model", maxModel)
 	thoughts, err := s.Flag("thoughts", false)
 	p.add(err)

@@ -274,7 +274,7 @@ func TestOutcomeOfAbandonedRun(t *testing.T) {
 			}
 			waits := name == "still waiting"
 			if last := string(asked[3].Contents[len(asked[3].Contents)-1]); !waits &&
-				last != `{"role":"user","parts":[{"text":"and now?"}]}` {
+				(!strings.HasSuffix(last, `{"text":"and now?"}]}`) || strings.Contains(last, "from the record")) {
 				t.Errorf("it was told again: %s", last)
 			}
 			if waits {

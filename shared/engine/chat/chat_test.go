@@ -30,7 +30,7 @@ func TestMessage(t *testing.T) {
 	first := w.model.Requests()[0]
 	for _, want := range []string{"You are a helpful assistant for this web application.",
 		"- action_searchProducts: Search the products.", `{"viewState":{"cart":0}}`} {
-		if !strings.Contains(first.System, want) {
+		if !strings.Contains(read(first), want) {
 			t.Errorf("the system prompt lacks %q", want)
 		}
 	}
@@ -60,7 +60,7 @@ func TestMixedCalls(t *testing.T) {
 	if first := w.model.Requests()[0].System; !strings.Contains(first, "After using tools, describe what you did.") {
 		t.Errorf("the model is not asked to describe what it did: %s", first)
 	}
-	if last := w.model.Requests()[1]; !strings.Contains(last.System, `"cart":1`) {
+	if last := w.model.Requests()[1]; !strings.Contains(read(last), `"cart":1`) {
 		t.Error("the page's state was not renewed")
 	}
 	r = w.answer(r.History, chat.Result{CallID: r.Calls[0].ID, Result: `"no such button"`, IsError: true})
@@ -440,7 +440,7 @@ func TestPageStateShortened(t *testing.T) {
 	r.PageState = json.RawMessage(`{"total":7,"items":[` + strings.Repeat(`{"name":"`+strings.Repeat("x", 300)+`"},`,
 		500) + `{}]}`)
 	w.reply(w.chat.Send(t.Context(), r, nil))
-	if system := w.model.Requests()[0].System; len(system) > 40<<10 || !strings.Contains(system, `"total":7`) ||
+	if system := read(w.model.Requests()[0]); len(system) > 40<<10 || !strings.Contains(system, `"total":7`) ||
 		!strings.Contains(system, "items left out …]") {
 		t.Errorf("%d bytes", len(system))
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
@@ -65,6 +66,7 @@ func newEnv(t *testing.T, turns ...script.Turn) *env {
 			Approval: tool.NotRequired,
 			Preview:  func(in rating) tool.Preview { return tool.Preview{Title: "Like"} }, Execute: w.rate}))
 	page := registry.Agent{Name: run.Page, Page: true, Instructions: chat.Instructions("", actions),
+		Present:  chat.Present,
 		History:  registry.HistoryNone,
 		OnReject: registry.RejectCompletes, Limits: registry.Limits{ModelCalls: 6, ApprovalTTL: 24 * time.Hour,
 			Deadline: 72 * time.Hour, ModelTimeout: 30 * time.Second, ToolTimeout: 10 * time.Second, MaxOpen: 3,
@@ -218,4 +220,18 @@ func with(t *testing.T, content json.RawMessage, field string, value any) json.R
 		t.Fatal(err)
 	}
 	return b
+}
+
+// read returns all that the model reads in a request: the instructions, and the texts of the contents.
+func read(r model.Request) string {
+	all := r.System
+	for _, raw := range r.Contents {
+		var c struct{ Parts []struct{ Text string } }
+		if json.Unmarshal(raw, &c) == nil {
+			for _, p := range c.Parts {
+				all += "\n" + p.Text
+			}
+		}
+	}
+	return all
 }

@@ -118,9 +118,11 @@ func (c *Chat) loop(ctx context.Context, r Request, h *history, spent run.UserUs
 	// these apply to the runs of effects
 	agent.OnTerminal, agent.Exclusive = false, false
 	agent.Limits.Contents = min(cmp.Or(agent.Limits.Contents, MaxHistory), MaxHistory)
-	agent.Instructions = func(ctx context.Context, s registry.State) (string, error) {
-		s.Page = r.PageState
-		return r.agent.Instructions(ctx, s)
+	if present := agent.Present; present != nil {
+		agent.Present = func(s registry.State) string {
+			s.Page = r.PageState
+			return present(s)
+		}
 	}
 	agent.Limits.AnswerTTL = agent.Limits.Deadline // the page answers in another request, which is another run
 	limits.RunsPerMinute = 0                       // the ledger has checked this limit

@@ -101,7 +101,7 @@ func TestEarlierHistoryContinued(t *testing.T) {
 	if len(conversations) != 1 || conversations[nil] {
 		t.Errorf("it became the conversations %v", conversations)
 	}
-	if s := w.model.Requests()[0].System; !strings.Contains(s, "Europe/Berlin") {
+	if s := read(w.model.Requests()[0]); !strings.Contains(s, "Europe/Berlin") {
 		t.Errorf("its zone is lost:\n%s", s)
 	}
 }

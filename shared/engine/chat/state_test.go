@@ -111,7 +111,7 @@ func TestInstructionsOfInteractions(t *testing.T) {
 		q := page("hi", nil)
 		q.PageState = json.RawMessage(state)
 		w.reply(w.chat.Send(t.Context(), q, nil))
-		system := w.model.Requests()[0].System
+		system := read(w.model.Requests()[0])
 		_, after, _ := strings.Cut(system, "\n## Available Page Interactions\n")
 		line, rest, _ := strings.Cut(after, "\n")
 		if !strings.HasSuffix(line, want) || len(line) > 10<<10 ||

@@ -23,7 +23,7 @@ import (
 func Own(s *run.State) (contents []json.RawMessage, recorded bool, err error) {
 	c, err := model.NewContents(nil)
 	if err == nil {
-		err = addOwn(c, s)
+		err = addOwn(c, s, "")
 	}
 	if err != nil {
 		return nil, false, err
@@ -31,14 +31,15 @@ func Own(s *run.State) (contents []json.RawMessage, recorded bool, err error) {
 	return c.JSON(), len(s.Input.History) > 0 || s.Input.SingleCall, nil
 }
 
-// addOwn adds the run's own contents: the words of earlier messages, if the run sees these, the prompt, and the turns.
-func addOwn(c *model.Contents, s *run.State) error {
+// addOwn adds the run's own contents: the words of earlier messages, if the run sees these, the text present (see
+// [Contents]), the prompt, and the turns.
+func addOwn(c *model.Contents, s *run.State, present string) error {
 	earlier, err := words(s.Input)
 	if err == nil && len(earlier) > 0 {
 		err = c.Append(earlier...)
 	}
 	if err == nil {
-		err = addPrompt(c, s.Input)
+		err = addPrompt(c, s.Input, present)
 	}
 	for i, t := range s.Turns {
 		if err != nil {
@@ -49,18 +50,31 @@ func addOwn(c *model.Contents, s *run.State) error {
 	return err
 }
 
-// addPrompt adds the server's note, the files of the prompt, and the prompt.
-func addPrompt(c *model.Contents, in run.Input) (err error) {
+// NotOfUser begins a text that the server adds to the conversation.
+const NotOfUser = "[The server adds this; the user did not write it.]\n"
+
+// addPrompt adds the text present (see [Contents]), the server's note, the files of the prompt, and the prompt.
+func addPrompt(c *model.Contents, in run.Input, present string) error {
+	var texts []string
+	if present != "" {
+		texts = append(texts, NotOfUser+present)
+	}
 	if in.SystemNote != "" {
-		err = c.AddUser(in.SystemNote)
+		texts = append(texts, in.SystemNote)
 	}
-	if err == nil {
-		err = addFiles(c, in)
+	if len(in.Files) > 0 {
+		if err := c.AddUser(texts...); err != nil {
+			return err
+		}
+		if err := addFiles(c, in); err != nil {
+			return err
+		}
+		texts = nil
 	}
-	if err == nil && in.Prompt != "" {
-		err = c.AddUser(in.Prompt)
+	if in.Prompt != "" {
+		texts = append(texts, in.Prompt)
 	}
-	return err
+	return c.AddUser(texts...)
 }
 
 // words returns the messages of the conversation before the prompt, if the run sees their words.

@@ -18,7 +18,12 @@ const NewestResults = 50_000 * run.BytesPerToken
 // contents depend only on events and on contents of the thread that do not change, so every process that continues the
 // run builds the same. recorded reports whether the contents include lines of the server, which [RecordInstructions]
 // explains.
-func Contents(ctx context.Context, ex *unit.Execution, name string) (c *model.Contents, recorded bool, err error) {
+//
+// present is a text that differs between the runs of a conversation, such as the time. It is behind the history: up to
+// there, a later run's request begins with the same bytes, which the model's service has cached. It is no part of the
+// contents that later runs see.
+func Contents(ctx context.Context, ex *unit.Execution, name, present string) (c *model.Contents, recorded bool,
+	err error) {
 	q := ex.State.Input
 	switch {
 	case ex.State.Plan != nil:
@@ -29,7 +34,7 @@ func Contents(ctx context.Context, ex *unit.Execution, name string) (c *model.Co
 		c, err = model.Load(q.Contents)
 	case q.Window != nil:
 		var p *Parts
-		if p, err = PartsOf(ctx, ex, ex.State.ContextWindow()); err == nil {
+		if p, err = PartsOf(ctx, ex, ex.State.ContextWindow(), present); err == nil {
 			c, recorded, err = p.Contents(name)
 		}
 		return c, recorded || len(q.History) > 0, err
@@ -37,7 +42,7 @@ func Contents(ctx context.Context, ex *unit.Execution, name string) (c *model.Co
 		c, err = model.NewContents(nil)
 	}
 	if err == nil && ex.State.Plan == nil {
-		err = addOwn(c, ex.State)
+		err = addOwn(c, ex.State, present)
 	}
 	if err != nil {
 		return nil, false, err
@@ -72,8 +77,8 @@ type Closed struct {
 }
 
 // PartsOf returns the parts of its thread's contents that the run sees, and its own part of the conversation. It cuts
-// tool results as the window requires, and changes nothing else.
-func PartsOf(ctx context.Context, ex *unit.Execution, window run.ContextWindow) (*Parts, error) {
+// tool results as the window requires, and changes nothing else. See [Contents] for present.
+func PartsOf(ctx context.Context, ex *unit.Execution, window run.ContextWindow, present string) (*Parts, error) {
 	p := &Parts{Model: PresentModel(ex), own: ownTurns(ex)}
 	if window.Summary != "" {
 		p.Summary = summaryText(p.own.mark, window)
@@ -97,7 +102,7 @@ func PartsOf(ctx context.Context, ex *unit.Execution, window run.ContextWindow) 
 	}
 	own, err := model.NewContents(nil)
 	if err == nil {
-		err = addOwn(own, ex.State)
+		err = addOwn(own, ex.State, present)
 	}
 	if err != nil {
 		return nil, err

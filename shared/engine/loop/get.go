@@ -17,7 +17,7 @@ func (l *Loop) Conversation(ctx context.Context, uid, runID string) (*conversati
 	if err := ex.LoadOwned(ctx, uid); err != nil {
 		return nil, err
 	}
-	contents, _, err := conversation.Contents(ctx, ex, conversation.PresentModel(ex))
+	contents, _, err := conversation.Contents(ctx, ex, conversation.PresentModel(ex), "")
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/countersign-run/countersign/shared/agent/registry"
@@ -56,7 +55,7 @@ func seeThread(tx *unit.Tx, input *run.Input) *run.Input {
 	if inWords && !input.SingleCall { // a run of one call has no model
 		input.History = tx.Thread.History()
 		if len(input.History) > 0 {
-			input.Mark = cmp.Or(input.Mark, tx.Ex.Mark)
+			input.Mark = markOf(tx)
 		}
 	}
 	return input
@@ -66,11 +65,17 @@ func seeThread(tx *unit.Tx, input *run.Input) *run.Input {
 // none yet, because its runs saw only text so far, seeThread adds the text once more. From then on it is part of the
 // thread's contents.
 func openContextWindow(tx *unit.Tx, input *run.Input) {
-	if tx.Thread.Mark == "" { // one mark for all runs keeps the service's cache of the conversation valid
+	window := tx.Thread.Window
+	input.Window, input.Mark = &window, markOf(tx)
+}
+
+// markOf returns the thread's mark for the server's records. One mark for all runs keeps the service's cache of the
+// conversation valid.
+func markOf(tx *unit.Tx) string {
+	if tx.Thread.Mark == "" {
 		tx.Thread.Mark = tx.Ex.Mark
 	}
-	window := tx.Thread.Window
-	input.Window, input.Mark = &window, tx.Thread.Mark
+	return tx.Thread.Mark
 }
 
 // leaveEarlier stops the thread from waiting for the approvals and answers of its earlier runs, because the user

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -22,11 +23,11 @@ func request(ctx context.Context, ex *unit.Execution) (model.Request, error) {
 // requestTo builds the request to the named model: instructions, tools, settings, history, prompt, and this run's own
 // turns. A forced tool is forced only once, so that the model can then answer with its result.
 func requestTo(ctx context.Context, ex *unit.Execution, name string) (model.Request, error) {
-	contents, recorded, err := conversation.Contents(ctx, ex, name)
+	agent := ex.Agents.Get(ex.Run.Agent)
+	contents, recorded, err := conversation.Contents(ctx, ex, name, present(ex, agent))
 	if err != nil {
 		return model.Request{}, err
 	}
-	agent := ex.Agents.Get(ex.Run.Agent)
 	if n := agent.Limits.Contents; n > 0 {
 		if err := contents.Fit(n); err != nil {
 			return model.Request{}, err
@@ -74,25 +75,35 @@ func settings(s *run.State, agent *registry.Agent, offered []tool.Spec) (set mod
 	return set, false
 }
 
-// instructions returns the run's own instructions or else the agent's, an explanation of the records in the history if
-// there are any, and the page's context. It uses the time of the run, so that every turn gets the same text.
+// instructions returns the run's own instructions or else the agent's, and an explanation of the records in the history
+// if there are any. It uses the time of the run, so that every turn gets the same text.
 func instructions(ctx context.Context, ex *unit.Execution, agent *registry.Agent, recorded bool) (s string,
 	err error) {
-	if ex.State.Plan != nil {
-		s, err = agent.Instructions(ctx, stateOf(ex))
-		if err != nil {
-			return "", err
-		}
-		phase, err := conversation.SessionInstructions(ex)
-		return strings.TrimSpace(s + "\n\n" + phase), err
-	}
 	if s = ex.State.Input.Instructions; s == "" {
 		s, err = agent.Instructions(ctx, stateOf(ex))
+	}
+	if ex.State.Plan != nil {
+		if agent.Present != nil {
+			s = strings.TrimSpace(s) + "\n\n" + agent.Present(stateOf(ex))
+		}
+		phase, wrong := conversation.SessionInstructions(ex)
+		return strings.TrimSpace(s + "\n\n" + phase), cmp.Or(err, wrong)
 	}
 	if recorded {
 		s += conversation.RecordInstructions(ex.State.Input.Mark)
 	}
-	return s + conversation.Notes(ex.State.Input.Notes) + conversation.PageContext(ex.State.Input.PageContext), err
+	return s, err
+}
+
+// present returns what the model reads behind the history: what the agent says of the present, the user's notes, and the
+// page's context. It is the same for every turn of the run.
+func present(ex *unit.Execution, agent *registry.Agent) string {
+	text := ""
+	if ex.State.Plan == nil && agent.Present != nil {
+		text = agent.Present(stateOf(ex))
+	}
+	in := ex.State.Input
+	return strings.TrimSpace(text + conversation.Notes(in.Notes) + conversation.PageContext(in.PageContext))
 }
 
 // stateOf returns what instructions can depend on.

@@ -78,12 +78,12 @@ func crowded(ex *unit.Execution, req model.Request) bool {
 // asks the model to summarise closed turns. made is false if there was nothing to do.
 func compress(ctx context.Context, ex *unit.Execution, before, limit int) (made bool, err error) {
 	window := ex.State.ContextWindow()
-	whole, err := conversation.PartsOf(ctx, ex, window)
+	whole, err := conversation.PartsOf(ctx, ex, window, "")
 	if err != nil {
 		return false, err
 	}
 	window.CutTo = ex.State.Input.Window.Count + int64(len(whole.Own))
-	parts, err := conversation.PartsOf(ctx, ex, window)
+	parts, err := conversation.PartsOf(ctx, ex, window, "")
 	if err != nil {
 		return false, err
 	}
@@ -222,7 +222,7 @@ func carry(ctx context.Context, ex *unit.Execution, window run.ContextWindow, n 
 		return "", nil
 	}
 	window.CutTo = 0
-	whole, err := conversation.PartsOf(ctx, ex, window)
+	whole, err := conversation.PartsOf(ctx, ex, window, "")
 	if err != nil {
 		return "", err
 	}

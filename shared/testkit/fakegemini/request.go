@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
+	"github.com/countersign-run/countersign/shared/engine/conversation"
 )
 
 // MaxBody is the largest request, in bytes (ai.google.dev: 100 MB for a request with inline data).
@@ -66,12 +68,13 @@ func parse(data []byte, signer string, gen Generation) (Request, error) {
 	}
 	if b.SystemInstruction != nil {
 		for _, p := range b.SystemInstruction.Parts {
-			r.System += p.Text
+			r.Instructions += p.Text
 		}
-		if r.System == "" {
+		if r.System = r.Instructions; r.System == "" {
 			return r, invalid("* GenerateContentRequest.system_instruction.parts: contents.parts must not be empty.")
 		}
 	}
+	r.takePresent()
 	for _, group := range b.Tools {
 		r.Search = r.Search || group.GoogleSearch != nil
 	}
@@ -82,6 +85,29 @@ func parse(data []byte, signer string, gen Generation) (Request, error) {
 		return r, err
 	}
 	return r, b.generation(&r)
+}
+
+// takePresent moves the texts that the server adds before a prompt from the contents to the end of the instructions.
+func (r *Request) takePresent() {
+	var contents []Content
+	for _, c := range r.Contents {
+		var parts []Part
+		for _, p := range c.Parts {
+			text, added := "", false
+			if p.Text != nil {
+				text, added = strings.CutPrefix(*p.Text, conversation.NotOfUser)
+			}
+			if added && c.Role == "user" {
+				r.System = strings.TrimSpace(r.System + "\n\n" + text)
+			} else {
+				parts = append(parts, p)
+			}
+		}
+		if c.Parts = parts; len(parts) > 0 {
+			contents = append(contents, c)
+		}
+	}
+	r.Contents = contents
 }
 
 func (b body) calling(r *Request) error {

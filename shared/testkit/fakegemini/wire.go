@@ -45,9 +45,10 @@ type Declaration struct {
 type Request struct {
 	Model           string
 	Stream          bool
-	Vertex          bool // it was sent to a Vertex AI path
-	System          string
-	Contents        []Content
+	Vertex          bool              // it was sent to a Vertex AI path
+	Instructions    string            // as sent
+	System          string            // Instructions, and the server's text before the prompt (conversation.NotOfUser)
+	Contents        []Content         // without the server's text
 	Raw             []json.RawMessage // the contents byte for byte
 	Tools           []Declaration
 	NoTools         bool     // the function-calling mode is NONE
