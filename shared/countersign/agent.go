@@ -23,6 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/engine/observe"
 	"github.com/countersign-run/countersign/shared/engine/queue"
+	"github.com/countersign-run/countersign/shared/engine/records"
 	"github.com/countersign-run/countersign/shared/engine/unit"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/blob"
@@ -61,6 +62,8 @@ type core struct {
 	allowed    shell.Allowed // Options.Commands
 	stop       []func() error
 	texts      texts
+	store      store.Store // Options.Store, or one in memory
+	records    records.Records
 
 	skills    *skill.Library
 	catalogue string // the list of skills, which follows the instructions
@@ -81,8 +84,8 @@ func New(o Options) (*Agent, error) {
 		c.name += "agent"
 	}
 	var wrong []error
-	for _, set := range []func() error{c.setLog, c.setSelf, c.setBudget, c.setDir, c.setCommands, c.setTools,
-		c.setSkills, c.setModel, c.setLoop} {
+	for _, set := range []func() error{c.setLog, c.setSelf, c.setBudget, c.setDir, c.setCommands, c.setStore,
+		c.setTools, c.setMemory, c.setSkills, c.setModel, c.setLoop} {
 		wrong = append(wrong, set())
 	}
 	if err := errors.Join(wrong...); err != nil {
@@ -222,20 +225,25 @@ func (c *core) setModel() error {
 	return nil
 }
 
-// setLoop assembles the loop.
-func (c *core) setLoop() error {
-	rules, err := c.rules()
-	st := c.options.Store
-	if st == nil {
-		st = memory.New(time.Now)
+// setStore selects the stores.
+func (c *core) setStore() error {
+	if c.store = c.options.Store; c.store == nil {
+		c.store = memory.New(time.Now)
 		if c.options.Files == nil {
 			c.options.Files = &blob.Memory{}
 		}
 	}
+	c.records = records.Records{Store: c.store, Files: c.options.Files, Now: time.Now}
+	return nil
+}
+
+// setLoop assembles the loop.
+func (c *core) setLoop() error {
+	rules, err := c.rules()
 	logged := loggedModel{model.Wrapped{Model: c.model}, c.log, c.options.Debug}
 	asked := hookedModel{model.Wrapped{Model: logged}, c}
 	ring, wrong := decisions(c.options.DecisionKeys)
-	c.loop = loop.New(unit.Env{Store: st, Files: c.options.Files, Queue: silent{}, Model: asked, Decisions: ring,
+	c.loop = loop.New(unit.Env{Store: c.store, Files: c.options.Files, Queue: silent{}, Model: asked, Decisions: ring,
 		Fallbacks: c.options.FallbackModels, Models: c.options.Models, Tools: c.tools, Rules: rules,
 		Agents: registry.Set{c.name: c.definition}, LeasePeriod: leasePeriod,
 		LeaseMargin: leaseMargin, Log: c.log, Recorder: observe.Recorder{Tracer: c.tracer()}})

@@ -26,6 +26,9 @@ type Options struct {
 
 	Tools  []*Tool  // from [DefineTool], [DefineEffect] and package mcp
 	Skills []Skills // guidance that the model reads when a task needs it
+	// Memory gives the model the tools remember and forget for short facts about the user, at most 200. Each call is an
+	// effect that needs approval. The model reads the user's notes ([Agent.Notes]) before each prompt.
+	Memory bool
 
 	Model string // the model's name; empty: the provider's default
 	// FallbackModels are models of the same service, at most 5. They are asked in this order while the model is
