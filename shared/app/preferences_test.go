@@ -351,3 +351,54 @@ func TestPreferredLanguage(t *testing.T) {
 		t.Errorf("the model reads the language %s; want en-GB", got)
 	}
 }
+
+// TestWorkingHoursMoved moves an event, which always needs an approval. Outside of the working hours, also when the time
+// is given in another zone, the card warns. A change that keeps the time has no warning.
+func TestWorkingHoursMoved(t *testing.T) {
+	w := deploy(t, "AGENTS="+daysAgent(t, calendar.Update))
+	w.has("ana", "Lunch")
+	id := w.Google.Events()[0]["id"]
+	moves := func(change map[string]any) (testkit.Answer, string) {
+		change["eventId"] = id
+		w.SetModel(testkit.Wants(calendar.Update, change))
+		r := w.askOf("days")
+		return r, string(w.call("GET", "/api/agent/approvals/pending", "").Body)
+	}
+	w.prefers(func(s *preference.Set) {
+		s.WorkingHours = &preference.WorkingHours{Days: []string{"mon", "tue"}, From: "09:00", To: "17:00",
+			TimeZone: "Europe/Berlin"}
+	})
+	for _, c := range []struct {
+		start, end, zone string
+		outside          bool
+	}{
+		{"2027-01-05T08:00:00Z", "", "", false},
+		{"2027-01-05T07:59:00Z", "", "", true},
+		{"2027-01-05T15:30:00Z", "", "", true},
+		{"2027-01-05T15:30:00Z", "2027-01-05T16:00:00Z", "", false},
+		{"2027-01-05T09:00:00", "2027-01-05T10:00:00", "America/New_York", false},
+		{"2027-01-05T11:00:00", "", "America/New_York", true},
+		{"2027-01-06T00:30:00", "2027-01-06T00:45:00", "Asia/Tokyo", false},
+		{"2027-01-06T10:00:00", "", "Asia/Tokyo", true},
+		{"2027-01-06T10:00:00Z", "", "", true},
+		{"", "", "", false},
+	} {
+		change := map[string]any{"summary": "Late lunch"}
+		for name, value := range map[string]string{"start": c.start, "end": c.end, "timeZone": c.zone} {
+			if value != "" {
+				change[name] = value
+			}
+		}
+		r, card := moves(change)
+		if got := strings.Contains(card, "This is outside of your working hours: Monday, Tuesday, 09:00–17:00"); got !=
+			c.outside {
+			t.Errorf("%+v: a warning: %t; want %t. %s %s", c, got, c.outside, r.Body, card)
+		}
+		if len(r.Approvals) != 1 {
+			t.Fatalf("%+v: %s; want len(r.Approvals) 1", c, r.Body)
+		}
+		if a, err := w.Resolve(t.Context(), "ana", r.Approvals[0], "reject"); err != nil || a.HTTP != http.StatusOK {
+			t.Fatalf("%s, %v; want a.HTTP %v", a.Body, err, http.StatusOK)
+		}
+	}
+}

@@ -4,34 +4,26 @@ import (
 	"html"
 	"strings"
 
+	nethtml "golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+	"golang.org/x/text/unicode/norm"
+
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// sign returns the arguments with the user's signature, unless the text ends with it already.
+// sign returns the arguments with the user's signature, unless the e-mail ends with it already.
 func (a Args) sign(signature string) Args {
-	a.Signature = signature
-	if signature != "" && strings.HasSuffix(plain(a.Body), plain(signature)) {
+	if a.Signature = signature; a.signed() == "" && a.signedHTML() == "" {
 		a.Signature = ""
 	}
 	return a
 }
 
-// plain returns a text with single spaces between its words, and without the line that announces a signature.
-func plain(text string) string {
-	var words []string
-	for line := range strings.Lines(text) {
-		if strings.TrimSpace(line) != "--" {
-			words = append(words, strings.Fields(line)...)
-		}
-	}
-	return " " + strings.Join(words, " ")
-}
-
-// signed returns the signature below the user's words. Mail programs hide what follows the line "-- ", so it announces
-// the signature only if nothing is quoted below.
+// signed returns the signature below the user's words, or "" if these end with it. Mail programs hide what follows the
+// line "-- ", so it announces the signature only if nothing is quoted below.
 func (a Args) signed() string {
 	switch {
-	case a.Signature == "":
+	case a.Signature == "" || endsWith(a.Body, a.Signature):
 		return ""
 	case a.quote() != "":
 		return "\n\n" + a.Signature
@@ -39,11 +31,52 @@ func (a Args) signed() string {
 	return "\n\n-- \n" + a.Signature
 }
 
+// signedHTML is signed for the HTML version.
 func (a Args) signedHTML() string {
-	if a.Signature == "" {
+	if a.Signature == "" || a.HTMLBody == "" || endsWith(textOf(a.HTMLBody), a.Signature) {
 		return ""
 	}
 	return "<br><br>\n" + strings.ReplaceAll(html.EscapeString(a.Signature), "\n", "<br>\n")
+}
+
+func endsWith(text, signature string) bool { return strings.HasSuffix(plain(text), plain(signature)) }
+
+// plain returns a text with single spaces between its words, and without the line that announces a signature.
+func plain(text string) string {
+	var words []string
+	for line := range strings.Lines(norm.NFC.String(text)) {
+		if strings.TrimSpace(line) != "--" {
+			words = append(words, strings.Fields(line)...)
+		}
+	}
+	return " " + strings.Join(words, " ")
+}
+
+// textOf returns the words of an HTML text. A tag that begins or ends a line separates words.
+func textOf(source string) string {
+	var b strings.Builder
+	for z := nethtml.NewTokenizer(strings.NewReader(source)); ; {
+		switch z.Next() {
+		case nethtml.ErrorToken:
+			return b.String()
+		case nethtml.TextToken:
+			b.Write(z.Text())
+		case nethtml.StartTagToken, nethtml.EndTagToken, nethtml.SelfClosingTagToken:
+			if name, _ := z.TagName(); !inline(atom.Lookup(name)) {
+				b.WriteByte('\n')
+			}
+		}
+	}
+}
+
+// inline reports whether the tag is within a word or a line.
+func inline(tag atom.Atom) bool {
+	switch tag {
+	case atom.A, atom.Abbr, atom.B, atom.Code, atom.Em, atom.Font, atom.I, atom.Mark, atom.S, atom.Small, atom.Span,
+		atom.Strong, atom.Sub, atom.Sup, atom.U:
+		return true
+	}
+	return false
 }
 
 // withoutSignature returns the arguments without the signature: the user wrote it, and no model.
