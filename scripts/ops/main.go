@@ -7,6 +7,8 @@
 //	go run ./scripts/ops dead-letters drop -yes            delete those messages; the sweep still resumes due runs
 //	go run ./scripts/ops dead-letters list -events         notifications that a webhook or a device refused
 //	go run ./scripts/ops waiting [-oldest N]               count open runs by state and age, and list the oldest
+//	go run ./scripts/ops hindsight -policy FILE            judge the recorded calls with another policy
+//	go run ./scripts/ops hindsight -propose                report the cards that users always approve unread
 //	go run ./scripts/ops redrive RUN                       publish a resume of a run, and print the run's state
 //	go run ./scripts/ops restore -since TIME               after restoring a backup: quarantine it, and report
 //	go run ./scripts/ops story RUN [-json] [-reveal]       print the events, approvals, outcomes and audit of a run
@@ -95,6 +97,7 @@ var commands = map[string]command{
 	"dead-letters": {"list|replay|drop", "Manage messages that were refused too often.",
 		deadLetters},
 	"waiting":     {"", "Count open runs by state and age, and list the oldest.", waiting},
+	"hindsight":   {"", "Judge recorded calls with another policy, or propose settings; only reads.", hindsight},
 	"redrive":     {"RUN", "Publish a resume of a run, and print the run's state.", redrive},
 	"restore":     {"", "After restoring a backup: quarantine its open runs, and report on them.", restore},
 	"story":       {"RUN", "Print the events, approvals, outcomes and audit of a run.", story},
@@ -190,12 +193,16 @@ func (o *operator) config(parts ...config.Part) (config.Config, error) {
 
 // app opens the store, the queue and the linked accounts. The App has no model and performs no effects.
 func (o *operator) app(ctx context.Context) (*app.App, error) {
+	return o.opened(ctx, pubsub.Part, tools.Part, accounts.Part, github.Part)
+}
+
+// opened opens the store, the queue and the parts.
+func (o *operator) opened(ctx context.Context, parts ...app.Part) (*app.App, error) {
 	cfg, err := o.config(config.Store, config.Queue)
 	if err != nil {
 		return nil, err
 	}
-	a, err := app.New(ctx, cfg, obs.New(o.errs, cfg.Log()),
-		app.With(pubsub.Part, tools.Part, accounts.Part, github.Part), app.WithClock(time.Now))
+	a, err := app.New(ctx, cfg, obs.New(o.errs, cfg.Log()), app.With(parts...), app.WithClock(time.Now))
 	if err != nil {
 		return nil, err
 	}

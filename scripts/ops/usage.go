@@ -17,6 +17,7 @@ var examples = map[string][]string{
 	"verify":       {"", "-run iyxanc32cjl7jxpvuqoyov6qxm"},
 	"dead-letters": {"list", "replay -run iyxanc32cjl7jxpvuqoyov6qxm", "replay -yes"},
 	"waiting":      {"", "-oldest 50"},
+	"hindsight":    {"-policy try.env -since 2026-11-01T00:00:00Z", "-policy try.env -tool gmail_send -v", "-propose"},
 	"redrive":      {"iyxanc32cjl7jxpvuqoyov6qxm"},
 	"story":        {"iyxanc32cjl7jxpvuqoyov6qxm", "iyxanc32cjl7jxpvuqoyov6qxm -json"},
 	"revoke":       {"ana", "ana -yes"},

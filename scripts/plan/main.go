@@ -29,6 +29,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/countersign-run/countersign/shared/config"
 )
 
 // errNo means that the result is negative and has been printed.
@@ -243,28 +245,15 @@ func (c *command) deadline() (string, error) {
 	return c.by, nil
 }
 
-// environment returns getenv with the values in the file as defaults. A missing file counts as empty. The file's lines
-// are NAME=value, or comments that begin with #.
+// environment returns getenv with the values in the file as defaults. A missing file counts as empty.
 func environment(file string, getenv func(string) string) (func(string) string, error) {
-	b, err := os.ReadFile(file)
+	all, err := config.ReadAssignments(file)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	values := map[string]string{}
-	for i, line := range strings.Split(string(b), "\n") {
-		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "export "))
-		name, value, ok := strings.Cut(line, "=")
-		switch {
-		case line == "" || line[0] == '#':
-		case !ok:
-			return nil, fmt.Errorf("%s:%d: expected NAME=value", file, i+1)
-		default:
-			value = strings.TrimSpace(value)
-			if n := len(value); n > 1 && value[0] == value[n-1] && (value[0] == '"' || value[0] == '\'') {
-				value = value[1 : n-1]
-			}
-			values[strings.TrimSpace(name)] = value
-		}
+	for _, a := range all {
+		values[a.Name] = a.Value
 	}
 	return func(name string) string {
 		if v := getenv(name); v != "" {

@@ -72,14 +72,21 @@ func (ex *Execution) Decide(ctx context.Context, decide func(*Tx) error) (*Tx, e
 		if err == nil {
 			err = tx.prepareWrites()
 		}
-		var need errMissingDocs
-		if !errors.As(err, &need) {
+		if again, err := ex.readMissing(ctx, err); !again {
 			return tx, err
 		}
-		if err := ex.Read(ctx, ex.prefetch(need)...); err != nil {
-			return nil, err
-		}
 	}
+}
+
+// readMissing reads the documents that a decision needs, and reports whether the decision must be made again. It
+// returns err if err is about something else.
+func (ex *Execution) readMissing(ctx context.Context, err error) (again bool, _ error) {
+	var need errMissingDocs
+	if !errors.As(err, &need) {
+		return false, err
+	}
+	err = ex.Read(ctx, ex.prefetch(need)...)
+	return err == nil, err
 }
 
 // backOffCommit waits before try n, for a random part of a time that grows to half a second. Racing processes then

@@ -163,6 +163,9 @@ func (tx *Tx) User() (*run.User, error) {
 	return tx.userDoc, nil
 }
 
+// AsUser makes u the user's document for the rest of the transition. It is for a transition that is never committed.
+func (tx *Tx) AsUser(u *run.User) { tx.userDoc = u }
+
 // UpdateUser changes the user's document. The commit then fails if another process has changed the document since it
 // was read.
 func (tx *Tx) UpdateUser(change func(*run.User)) error {

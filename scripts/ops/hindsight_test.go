@@ -1,0 +1,304 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/document"
+	"github.com/countersign-run/countersign/shared/testkit"
+)
+
+// policyFile writes a policy file.
+func (w *deployment) policyFile(lines ...string) (file string) {
+	w.t.Helper()
+	file = filepath.Join(w.t.TempDir(), "try.env")
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return file
+}
+
+// hindsight runs the command with -json.
+func (w *deployment) hindsight(args ...string) (r Hindsight) {
+	w.t.Helper()
+	out := w.prints(nil, append([]string{"hindsight", "-json"}, args...)...)
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		w.t.Fatalf("%v: %s", err, out)
+	}
+	return r
+}
+
+// sends asks for an e-mail as the user, and decides about its card, if there is one. decision can be empty.
+func (w *deployment) sends(uid, to, decision string) (runID string) {
+	w.t.Helper()
+	w.SetModel(testkit.Wants("gmail_send", testkit.Mail(to, canary, canary)))
+	r, err := w.Ask(w.t.Context(), uid, "mail "+to+" about "+canary)
+	if err != nil || r.HTTP != 200 {
+		w.t.Fatalf("%v: %s", err, r.Body)
+	}
+	if decision != "" && len(r.Approvals) == 1 {
+		if a, err := w.Resolve(w.t.Context(), uid, r.Approvals[0], decision); err != nil || a.HTTP != 200 {
+			w.t.Fatalf("%v: %s", err, a.Body)
+		}
+		if _, err := w.Deliver(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return r.RunID
+}
+
+// TestHindsight judges calls that HTTP requests have recorded with other policies.
+func TestHindsight(t *testing.T) { onBothStores(t, judgedAgain) }
+
+func judgedAgain(w *deployment) {
+	t := w.t
+	w.sends("ana", "bob@example.com", "approve_and_always_allow_recipient")
+	allowed := w.sends("ana", "bob@example.com", "")
+	w.sends("ana", "eve@corp.example", "reject")
+	w.sends("ben", "bob@example.com", "approve_once")
+
+	same := w.hindsight()
+	if same.Calls != 4 || same.Judged != 4 || len(same.Changed) != 0 || len(same.NotJudged) != 0 ||
+		same.Recorded[runs] != 1 || same.Recorded[asks] != 3 {
+		t.Errorf("the policy in force: %+v; want 4 calls without a change", same)
+	}
+	list := func(r Hindsight) (all []string) {
+		for _, c := range r.Changed {
+			all = append(all, fmt.Sprintf("%d %s %s>%s %s", c.Calls, c.Tool, c.Recorded.Outcome, c.Policy.Outcome,
+				c.Policy.Rule))
+		}
+		slices.Sort(all)
+		return all
+	}
+	for _, c := range []struct{ line, want string }{
+		{"SIDE_EFFECTS=ask", "1 gmail_send runs>asks side_effects_ask, 3 gmail_send asks>asks side_effects_ask"},
+		{"SIDE_EFFECTS=off", "1 gmail_send runs>refused side_effects_off, 3 gmail_send asks>refused side_effects_off"},
+		{"POLICY_DENIED=corp.example", "1 gmail_send asks>refused recipient_denied"},
+		{"POLICY_PERMITTED=corp.example", "1 gmail_send runs>refused recipient_not_permitted, " +
+			"2 gmail_send asks>refused recipient_not_permitted"},
+		{"POLICY_ALWAYS_ASK=bob@example.com", "1 gmail_send runs>asks recipient_always_asked, " +
+			"2 gmail_send asks>asks recipient_always_asked"},
+		{"# nothing else\nexport POLICY_DENIED=\"other.example\"", ""},
+	} {
+		r := w.hindsight("-policy", w.policyFile(c.line))
+		if got := strings.Join(list(r), ", "); got != c.want || r.Judged != 4 {
+			t.Errorf("%s: %d judged, %q; want 4, %q", c.line, r.Judged, got, c.want)
+		}
+	}
+	deny := w.policyFile("POLICY_DENIED=example.com")
+	r := w.hindsight("-policy", deny, "-v", "-user", "ana")
+	ids := []string{}
+	for _, c := range r.Listed {
+		ids = append(ids, c.RunID)
+	}
+	if len(ids) != 2 || !slices.Contains(ids, allowed) || r.Calls != 3 {
+		t.Errorf("-v lists the runs %v of %d calls; want 2 runs with %s of 3 calls", ids, r.Calls, allowed)
+	}
+	text := w.prints([]string{"POLICY_DENIED of the file", "changed outcomes:", "runs (allowlisted) -> refused",
+		allowed}, "hindsight", "-policy", deny, "-v")
+	if strings.Contains(text, canary) || strings.Contains(text, "@") || anasName.MatchString(text) {
+		t.Errorf("the output has contents:\n%s", text)
+	}
+}
+
+// TestHindsightNotJudged has calls that cannot be judged: each is counted with the reason.
+func TestHindsightNotJudged(t *testing.T) { onBothStores(t, notJudgedAgain) }
+
+func notJudgedAgain(w *deployment) {
+	t := w.t
+	w.sends("ana", "bob@example.com", "reject")
+	deleted := w.sends("ana", "bob@example.com", "reject")
+	w.sends("ana", "no address", "")
+	broken := w.sends("ben", "bob@example.com", "approve_once")
+
+	r := w.call("ana", "GET", "/api/agent/runs/"+deleted, "")
+	w.call("ana", "DELETE", "/api/agent/threads/"+r.ThreadID, "")
+	path := document.RunPath(broken)
+	docs, err := w.App.Store.Get(t.Context(), path)
+	if err == nil {
+		_, err = w.App.Store.Commit(t.Context(),
+			store.Update(path, docs[0].Version, docs[0].Fields, []byte(`{"id":5}`)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := w.hindsight("-policy", w.policyFile("SIDE_EFFECTS=off"))
+	want := map[string]int{"conversation_deleted": 1, "refused_before_policy": 1, "run_unreadable": 1}
+	if !maps.Equal(all.NotJudged, want) || all.Judged != 1 || all.Calls != 3 {
+		t.Errorf("%+v; want 1 judged of 3 calls, and not judged %v", all, want)
+	}
+	if got := w.hindsight("-tool", "calendar_event_create"); got.Calls != 0 {
+		t.Errorf("another tool: %+v; want no calls", got)
+	}
+	past := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
+	if got := w.hindsight("-until", past); got.Calls != 0 {
+		t.Errorf("an hour ago: %+v; want no calls", got)
+	}
+	if got := w.hindsight("-since", past, "-user", "ana"); got.Calls != 3 || got.NotJudged["run_unreadable"] != 0 {
+		t.Errorf("ana's: %+v; want 3 calls", got)
+	}
+}
+
+// call sends a request of the user, which must succeed.
+func (w *deployment) call(uid, method, path, body string) testkit.Answer {
+	w.t.Helper()
+	a, err := w.Call(w.t.Context(), uid, method, path, body)
+	if err != nil || a.HTTP >= 300 {
+		w.t.Fatalf("%s %s: %v, %d %s", method, path, err, a.HTTP, a.Body)
+	}
+	return a
+}
+
+// TestHindsightRemovedPermission judges a call whose always-allow entry was removed later. The entry applied when the
+// call was made, so the policy in force changes nothing.
+func TestHindsightRemovedPermission(t *testing.T) {
+	w := newDeployment(t)
+	w.sends("ana", "bob@example.com", "approve_and_always_allow_recipient")
+	w.sends("ana", "bob@example.com", "")
+	var list struct{ Entries []struct{ ID string } }
+	if err := json.Unmarshal(w.call("ana", "GET", "/api/agent/allowlist", "").Body, &list); err != nil ||
+		len(list.Entries) != 1 {
+		t.Fatalf("%v: %+v; want 1 entry", err, list)
+	}
+	w.call("ana", "DELETE", "/api/agent/allowlist/"+list.Entries[0].ID, "")
+	w.sends("ana", "bob@example.com", "reject")
+	if r := w.hindsight(); r.Judged != 3 || r.Recorded[runs] != 1 || len(r.Changed) != 0 {
+		t.Errorf("%+v; want 3 judged calls of which 1 runs, and no change", r)
+	}
+}
+
+// rating is a declared action without a recipient.
+const rating = "name: rate\ndescription: Rates.\ninputSchema: {type: object, properties: {stars: {type: integer}}}\n" +
+	"binding: {url: 'URL'}\n"
+
+// actionFolder returns a folder with the action, which has more fields.
+func actionFolder(t *testing.T, url, more string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range map[string]string{
+		"plugin.yaml":     "name: shop\nactions:\n  - {name: rate, action: ./rate.jay-action}\n",
+		"rate.jay-action": strings.Replace(rating, "URL", url, 1) + more + "\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// newShop opens a deployment with the action, and returns the address of the action's endpoint.
+func newShop(t *testing.T, more string, settings ...string) (w *deployment, url string) {
+	t.Helper()
+	endpoint := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(rw, `{}`)
+	}))
+	t.Cleanup(endpoint.Close)
+	return newDeployment(t, append(settings, "ACTIONS="+actionFolder(t, endpoint.URL, more),
+		"ACTION_KEY=0123456789abcdef0123456789abcdef")...), endpoint.URL
+}
+
+// TestHindsightPropose has users who approve each rating and reject each e-mail to one domain. Settings are proposed
+// for both, and the same settings in files change the recorded calls in the same way.
+func TestHindsightPropose(t *testing.T) {
+	w, url := newShop(t, "sideEffect: true")
+	for i := range fewCards {
+		uid := []string{"ana", "ben"}[i%2]
+		w.SetModel(testkit.Wants("action_rate", map[string]any{"stars": i}))
+		r, err := w.Ask(t.Context(), uid, "rate it")
+		if err != nil || len(r.Approvals) != 1 {
+			t.Fatalf("%v: %s", err, r.Body)
+		}
+		if a, err := w.Resolve(t.Context(), uid, r.Approvals[0], "approve_once"); err != nil || a.HTTP != 200 {
+			t.Fatalf("%v: %s", err, a.Body)
+		}
+		w.sends(uid, fmt.Sprintf("person%d@spam.example", i%fewPeople), "reject")
+	}
+	w.sends("ana", "someone@private.example", "reject")
+
+	out := w.prints([]string{"action_rate change no_recipient", "gmail_send change spam.example",
+		"gmail_send change another domain", "POLICY_DENIED=spam.example", "rate: approval: not_required",
+		"10  gmail_send of assistant: asks (recipient_not_allowlisted) -> refused (recipient_denied)",
+		"10  action_rate of assistant: asks (no_recipient) -> runs (declared_not_required)"}, "hindsight", "-propose")
+	for _, private := range []string{"@", "private.example", canary} {
+		if strings.Contains(out, private) {
+			t.Errorf("the output has %q:\n%s", private, out)
+		}
+	}
+	var p Proposals
+	if err := json.Unmarshal([]byte(w.prints(nil, "hindsight", "-propose", "-json")), &p); err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Groups) != 3 || p.Groups[0].Cards != 10 || p.Groups[0].Users != 2 || len(p.Proposed) != 2 {
+		t.Errorf("%+v; want 3 groups, the first with 10 cards of 2 users, and 2 proposals", p)
+	}
+	r := w.hindsight("-policy", w.policyFile("POLICY_DENIED=spam.example",
+		"ACTIONS="+actionFolder(t, url, "sideEffect: true\napproval: not_required")))
+	if !slices.Equal(r.Changed, p.Changed) || len(r.Changed) != 2 {
+		t.Errorf("the policy changes %+v; want as proposed %+v", r.Changed, p.Changed)
+	}
+	if again := w.hindsight(); len(again.Changed) != 0 || again.Calls != 2*fewCards+1 {
+		t.Errorf("after the proposal: %+v; want no change, because nothing is applied", again)
+	}
+}
+
+// TestHindsightAgents tries an agent file that requires an approval, and one without the tool.
+func TestHindsightAgents(t *testing.T) {
+	w, _ := newShop(t, "sideEffect: false", "AGENTS="+agentFolder(t, "[action_rate, gmail_send]"))
+	w.SetModel(testkit.Wants("action_rate", map[string]any{"stars": 3}))
+	w.call("ana", "POST", "/api/agent/run", `{"prompt":"look it up","agent":"desk"}`)
+	if r := w.hindsight("-agent", "desk"); r.Judged != 1 || len(r.Changed) != 0 {
+		t.Fatalf("%+v; want 1 judged call without a change", r)
+	}
+	for tools, want := range map[string]verdict{
+		"[{name: action_rate, approval: required}]": {asks, "no_recipient"},
+		"[gmail_send]": {refused, "tool_not_offered"},
+	} {
+		r := w.hindsight("-policy", w.policyFile("AGENTS="+agentFolder(t, tools)))
+		if len(r.Changed) != 1 || r.Changed[0].Policy != want {
+			t.Errorf("%s: %+v; want %v", tools, r.Changed, want)
+		}
+	}
+}
+
+// agentFolder returns a folder with the file of an agent that has the tools.
+func agentFolder(t *testing.T, tools string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	text := "name: desk\ninstruction: You help.\ntools: " + tools + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "desk.agent.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestHindsightRefused has wrong flags and policy files. Each error names the mistake, and repeats no value.
+func TestHindsightRefused(t *testing.T) {
+	w := newDeployment(t)
+	for want, args := range map[string][]string{
+		"try.env:2: expected NAME=value":                  {"-policy", w.policyFile("# x", "deny everything")},
+		"\"GEMINI_API_KEY\" is not a setting of a policy": {"-policy", w.policyFile("GEMINI_API_KEY=" + canary)},
+		"try.env:2: AGENTS is set twice":                  {"-policy", w.policyFile("AGENTS=a", "AGENTS=b")},
+		"sets nothing":                                    {"-policy", w.policyFile("# nothing")},
+		"no such file":                                    {"-policy", "/none/try.env"},
+		"POLICY_DENIED":                                   {"-policy", w.policyFile("POLICY_DENIED=a b@" + canary)},
+		"must be a time":                                  {"-since", "yesterday"},
+		"-propose cannot be combined":                     {"-propose", "-v"},
+		"-user is not a valid user ID":                    {"-user", "a/b"},
+	} {
+		out, errs, err := w.ops(append([]string{"hindsight"}, args...)...)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error()+out+errs, canary) {
+			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+}

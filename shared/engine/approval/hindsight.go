@@ -1,0 +1,109 @@
+package approval
+
+import (
+	"slices"
+
+	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/engine/unit"
+)
+
+// NotJudged is the reason why a recorded call cannot be judged again.
+type NotJudged string
+
+// The values of NotJudged.
+const (
+	BeforePolicy NotJudged = "refused_before_policy" // such as wrong arguments, or a restriction by an earlier call
+	NoAgent      NotJudged = "agent_unknown"         // this process does not know the run's agent
+	NoTool       NotJudged = "tool_unknown"          // this process does not know the tool
+	NotFitting   NotJudged = "arguments_outdated"    // the tool no longer accepts the recorded arguments
+	NoHost       NotJudged = "host_gone"             // the host of the command, or its terminal, was deleted
+)
+
+// Error implements error.
+func (n NotJudged) Error() string { return "approval: the call cannot be judged again: " + string(n) }
+
+// RuleNotOffered is the rule that denies a recorded call if its agent no longer has the tool.
+const RuleNotOffered = "tool_not_offered"
+
+// Again judges a recorded call with the rules, tools and agents of the transition's environment. tx has the run as it
+// was before the call ([unit.Execution.Replay]). The user's permissions are those that the record shows to have applied
+// (entriesThen). Signatures are checked only if the environment has a ring of keys. The error can be a [NotJudged].
+func Again(tx *unit.Tx, id string, call run.ProposedCall) (Judgement, error) {
+	if call.Rule == "" || call.Rule == policy.RuleNarrowed {
+		return Judgement{}, BeforePolicy
+	}
+	if tx.Ex.Agents.Get(tx.Run.Agent) == nil {
+		return Judgement{}, NoAgent
+	}
+	t := tx.Ex.Toolbox.Proposed(tx.Run, tx.State, call.Tool)
+	if t == nil {
+		return Judgement{}, NoTool
+	}
+	if tx.ToolIn(call.Tool, call.UserInitiated) == nil {
+		return Judgement{Decision: policy.Decision{Mode: policy.Deny, Rule: RuleNotOffered}}, nil
+	}
+	targets, err := t.Targets(call.Args)
+	if err != nil {
+		return Judgement{}, NotFitting
+	}
+	if err := asThen(tx, t, call, targets); err != nil {
+		return Judgement{}, err
+	}
+	v, err := judge(tx, t, id, call)
+	if err == nil && v.Rule == ruleUnknown && call.Rule != ruleUnknown {
+		err = NoHost
+	}
+	return v, err
+}
+
+// asThen gives the user's document the permissions and the recent effects of the time of the call.
+func asThen(tx *unit.Tx, t *tool.Tool, call run.ProposedCall, targets []tool.Target) error {
+	u, err := tx.User()
+	if err != nil {
+		return err
+	}
+	then := *u
+	if then.Allow, err = entriesThen(tx, t, call, targets, u.Allow); err != nil {
+		return err
+	}
+	if then.Recent = nil; call.Rule == policy.RuleRepeated {
+		then.NoteAllowed(tx.AllowedNow("", run.Effect{UID: tx.Run.UID, Tool: t.Name, Place: call.Place, Args: call.Args,
+			ArgsHash: call.ArgsHash}))
+	}
+	tx.AsUser(&then)
+	return nil
+}
+
+// entriesThen returns the always-allow entries that are known to have existed at the time of the call: those that
+// allowed the call according to its record, even if the user has removed them since, and those that still exist and are
+// older than the call.
+func entriesThen(tx *unit.Tx, t *tool.Tool, call run.ProposedCall, targets []tool.Target,
+	now []policy.Entry) (then []policy.Entry, err error) {
+	ruling, _, missing := tx.RuleIn(t, call.Args)
+	if missing != nil {
+		return nil, missing
+	}
+	var free policy.Rules
+	made, _ := free.Entries(tx.Run.UID, t.Name, call.Place, targets, tx.Now)
+	if e, err := free.CallEntry(tx.Run.UID, t.Name, ruling, tx.Now); err == nil {
+		made = append(made, e)
+	}
+	for _, e := range made {
+		if slices.Contains(call.Allowed, e.ID) {
+			then = append(then, e)
+		}
+	}
+	for _, e := range now {
+		if slices.Contains(call.Allowed, e.ID) || e.CreatedAt.After(tx.Now) {
+			continue
+		}
+		e.Day, e.Used = "", 0
+		for call.Rule == policy.RuleUsedUp && e.UsedOn(tx.Now) < policy.UsedPerDay {
+			e.Use(tx.Now)
+		}
+		then = append(then, e)
+	}
+	return then, nil
+}
