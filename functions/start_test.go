@@ -68,7 +68,7 @@ func median(of []float64) float64 {
 	return of[len(of)/2]
 }
 
-// firstRequests has a request for each function that it answers from the store. A terminal's socket is the exception:
+// firstRequests holds a request for each function that it answers from the store. A terminal's socket is the exception:
 // its token comes in the first message.
 var firstRequests = map[string]struct {
 	method, path, body string

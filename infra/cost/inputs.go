@@ -24,7 +24,7 @@ var (
 	cpuPrice    = price{"a second of a CPU", 0.000024, "$0.000024", "cloud.google.com/run/pricing"}
 	memoryPrice = price{"a second of a GiB", 0.0000025, "$0.0000025", "cloud.google.com/run/pricing"}
 	callPrice   = price{"a request to a function", 0.40 / 1e6, "$0.40 per million", "cloud.google.com/run/pricing"}
-	// A message is published and pushed. Each of the two is billed as at least 1,000 bytes.
+	// messagePrice covers the publication and the push of a message. Each is billed as at least 1,000 bytes.
 	messagePrice = price{"a message", 2 * 1000 * 40.0 / (1 << 40),
 		"$40 per TiB, published and pushed, 1,000 bytes each",
 		"cloud.google.com/pubsub/pricing"}
@@ -41,12 +41,12 @@ var (
 	edgePrice  = price{"a byte through the load balancer", 0.008 / (1 << 30), "$0.008 per GiB, in and out", balancing}
 	rulePrice  = price{"an hour of the forwarding rules", 0.025, "$0.025, for the first five together", balancing}
 	armorPrice = price{"a request that Cloud Armor checks", 0.75 / 1e6, "$0.75 per million", armor}
-	// The policy has two rules: the throttle and the default.
+	// policyPrice is for a policy with two rules: the throttle and the default.
 	policyPrice  = price{"a month of the security policy", 5 + 2*1, "$5, and $1 for each of its two rules", armor}
 	kmsPrice     = price{"an operation of Cloud KMS", 0.03 / 10_000, "$0.03 per 10,000", keys}
 	versionPrice = price{"a month of a version of the key", 0.06, "$0.06; each 90 days add one", keys}
 	secretPrice  = price{"a month of a version of a secret", 0.06, "$0.06", "cloud.google.com/secret-manager/pricing"}
-	// A warm instance that has no request.
+	// idlePrice is for a warm instance that has no request.
 	idlePrice = price{"a second of an idle CPU or GiB", 0.0000025, "$0.0000025 each", "cloud.google.com/run/pricing"}
 )
 
@@ -101,7 +101,7 @@ const (
 	fileBytes     = 4 << 20 // of an uploaded file: a PDF of about 40 pages
 	fileTurns     = 3       // model calls that read the file
 	fileMonths    = 12      // until its conversation is deleted (RETENTION)
-	filesSaved    = 0.1     // of the files are downloaded again by their user
+	filesSaved    = 0.1     // share of the files that their users download again
 )
 
 // quota is a limit of a service, with the share that one run uses.

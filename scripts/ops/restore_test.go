@@ -131,7 +131,7 @@ const (
 // uncapped are settings under which one user can have so many runs.
 var uncapped = append(slices.Clone(testkit.Unlimited), "MAX_OPEN_APPROVALS=50", "MAX_APPROVALS_PER_DAY=0")
 
-// rehearsal has the runs of each state.
+// rehearsal holds the runs of each state.
 type rehearsal struct {
 	*deployment
 	seen, unseen, cards, later, held, begun []testkit.Answer

@@ -99,7 +99,7 @@ func nextKeys(variable, held string, retire bool) (string, error) {
 	return listed(variable, held, base64.StdEncoding.EncodeToString(fresh), retire)
 }
 
-// listed is nextKeys with the new key given.
+// listed is like nextKeys with the new key given.
 func listed(variable, held, fresh string, retire bool) (string, error) {
 	if held == "" {
 		return "", fmt.Errorf("%s is not set", variable)

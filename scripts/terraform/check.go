@@ -32,7 +32,7 @@ type run struct {
 	Plan               plan
 }
 
-// plan has the fields used of terraform show -json.
+// plan holds the used fields of terraform show -json.
 type plan struct {
 	Changes []struct {
 		Address string `json:"address"`

@@ -95,7 +95,7 @@ func grants(s state) ([]grant, error) {
 	return out, nil
 }
 
-// name returns the name of a known account, and a description of one that is created elsewhere.
+// name returns the name of a known account, or a description of an account that is created elsewhere.
 func name(known map[string]string, text string) string {
 	if id := known[text]; id != "" {
 		return id

@@ -178,7 +178,7 @@ func replace(w *workspace, overlay string) error {
 	return nil
 }
 
-// deployed has the fields used of a function.
+// deployed holds the used fields of a function.
 type deployed struct {
 	Name    string
 	Service []struct {

@@ -55,7 +55,7 @@ func ReadJumps(ctx context.Context, st store.Store, uid, id string) (via []Host,
 	return via, nil
 }
 
-// ReadTerminalDoc is ReadTerminal for callers that change the terminal: it also returns the document.
+// ReadTerminalDoc is like ReadTerminal for callers that change the terminal: it also returns the document.
 func ReadTerminalDoc(ctx context.Context, st store.Store, uid, id string) (t Terminal, d store.Doc, err error) {
 	if _, ok := HostOf(id); !ok {
 		return t, d, fault.NotFound()
@@ -66,7 +66,7 @@ func ReadTerminalDoc(ctx context.Context, st store.Store, uid, id string) (t Ter
 	return t, d, err
 }
 
-// ReadHostDoc is ReadHost for callers that change the host: it also returns the document.
+// ReadHostDoc is like ReadHost for callers that change the host: it also returns the document.
 func ReadHostDoc(ctx context.Context, st store.Store, uid, id string) (h Host, d store.Doc, err error) {
 	if !run.ValidID(id) {
 		return h, d, fault.NotFound()

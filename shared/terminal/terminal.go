@@ -123,7 +123,7 @@ func HostOf(terminalID string) (hostID string, ok bool) {
 	return hostID, ok && run.ValidID(hostID) && run.ValidID(terminalID)
 }
 
-// A Terminal is a terminal that a user has opened on a host, in its stored form. Its shell lives on the host.
+// A Terminal is a terminal that a user has opened on a host, in its stored form. Its shell runs on the host.
 type Terminal struct {
 	ID        string    `json:"id"` // NewID
 	UID       string    `json:"uid"`

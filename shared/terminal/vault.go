@@ -42,7 +42,7 @@ func (v Vault) Open(ctx context.Context, h Host) ([]byte, error) {
 	return secret, nil
 }
 
-// purpose is the associated data of the encryption.
+// purpose returns the associated data of the encryption.
 func (h Host) purpose() []byte {
 	of := h.UID + "|host|" + h.ID
 	if h.Bound {

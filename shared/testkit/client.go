@@ -66,7 +66,7 @@ func send(ctx context.Context, h *http.Client, base, token, method, path string,
 	return h.Do(req)
 }
 
-// Answer has the fields of the API's answers that its callers use.
+// Answer holds the fields of the API's answers that its callers use.
 type Answer struct {
 	HTTP   int         `json:"-"`
 	Header http.Header `json:"-"`
@@ -137,7 +137,7 @@ func (c Client) Cancel(ctx context.Context, runID string) (Answer, error) {
 	return c(ctx, http.MethodPost, "/api/agent/runs/"+runID+"/cancel", nil)
 }
 
-// Pending lists the user's approvals.
+// Pending lists the user's pending approvals.
 func (c Client) Pending(ctx context.Context) (Answer, error) {
 	return c(ctx, http.MethodGet, "/api/agent/approvals/pending", nil)
 }
@@ -161,7 +161,7 @@ func (c Client) Resolve(ctx context.Context, a Approval, decision string, header
 	return c.Decide(ctx, a, decision, nil, header...)
 }
 
-// Decide is Resolve with edited arguments if edited is not nil.
+// Decide is like Resolve, with edited arguments if edited is not nil.
 func (c Client) Decide(ctx context.Context, a Approval, decision string, edited any, header ...string) (Answer, error) {
 	body := map[string]any{"approvalId": a.ApprovalID, "decision": decision}
 	if a.ArgsHash != "" {
@@ -173,7 +173,7 @@ func (c Client) Decide(ctx context.Context, a Approval, decision string, edited 
 	return c(ctx, http.MethodPost, "/api/agent/approvals/resolve", body, header...)
 }
 
-// Hold is Resolve with an approval that can be undone for the given number of seconds.
+// Hold is like Resolve with an approval that can be undone for the given number of seconds.
 func (c Client) Hold(ctx context.Context, a Approval, decision string, seconds int) (Answer, error) {
 	body := map[string]any{"approvalId": a.ApprovalID, "decision": decision, "holdSeconds": seconds}
 	if a.ArgsHash != "" {
@@ -197,7 +197,7 @@ func (c Client) Results(ctx context.Context, results any) (Answer, error) {
 	return c(ctx, http.MethodPost, "/api/agent/chat/results", results)
 }
 
-// Line has the fields of a stream's line that its readers use.
+// Line holds the fields of a stream's line that its readers use.
 type Line struct {
 	Type, RunID, Delta, Message string
 	Seq                         int

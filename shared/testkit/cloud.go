@@ -58,7 +58,7 @@ var key = sync.OnceValues(issuer.NewKey)
 // NewCloud starts the servers on a free port of this machine. Until SetModel is called, the model says "Hello.".
 func NewCloud() (*Cloud, error) { return NewCloudAt(time.Now) }
 
-// NewCloudAt is NewCloud with a clock, for a Countersign with the same clock.
+// NewCloudAt is like NewCloud with a clock, for a Countersign with the same clock.
 func NewCloudAt(now func() time.Time) (*Cloud, error) {
 	c := &Cloud{mux: http.NewServeMux(), now: now, scopes: map[string][]string{}, model: Says("Hello.")}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

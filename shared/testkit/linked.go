@@ -87,7 +87,7 @@ func (d *Deployment) LinkGitHub(ctx context.Context, uid, login string) error {
 	return d.LinkGitHubBy(ctx, token, login)
 }
 
-// LinkGitHubBy is LinkGitHub for the user of an ID token.
+// LinkGitHubBy is like LinkGitHub for the user of an ID token.
 func (d *Deployment) LinkGitHubBy(ctx context.Context, token, login string) error {
 	return d.linkAt(ctx, token, "github", func(page string) (state, code string, err error) {
 		return d.GitHubApp.Consent(page, login)

@@ -6,8 +6,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 )
 
-// Open is [New] for a test. The deployment ends with the test. If o names no directory, the store is in a temporary
-// one.
+// Open is like [New] for a test. The deployment ends with the test. If o names no directory, the store is in a
+// temporary one.
 func Open(t testing.TB, o Options) *Deployment {
 	t.Helper()
 	if o.Dir == "" {

@@ -147,7 +147,7 @@ func (s stoppable) Read(p []byte) (int, error) {
 	return s.r.Read(p)
 }
 
-// lines calls use for each line of each file. If use returns false, the next file follows.
+// lines calls use for each line of each file. If use returns false, lines continues with the next file.
 func (c *call) lines(names []string, use func(name, line string) bool) int {
 	return c.each(names, func(name string, r io.Reader) error {
 		return c.scan(r, func(line string) bool { return use(name, line) })

@@ -23,7 +23,7 @@ type console struct {
 	host   *Host
 	shell  *shell
 	screen *screen
-	keys   *typeahead // of the prompt
+	keys   *typeahead // keys that were typed at the prompt
 	term   *term.Terminal
 	size   window
 	ctx    context.Context // ends with it
@@ -32,7 +32,7 @@ type console struct {
 	code   int
 
 	mu        sync.Mutex
-	feed      *os.File    // of the running program; nil: the prompt is shown
+	feed      *os.File    // the running program's input; nil: the prompt is shown
 	interrupt func()      // ends the running program
 	expiry    *time.Timer // ends it without viewers; nil: no viewer has left yet
 }

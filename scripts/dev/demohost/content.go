@@ -8,8 +8,8 @@ import (
 
 const mib = 1 << 20
 
-// furnish writes the files of a small web server to the disk: a configuration, a site, logs, and a neglected folder of
-// temporary files.
+// furnish writes the files of a small web server to the new disk: a configuration, a site, logs, and a neglected folder
+// of temporary files.
 func (m *machine) furnish() error {
 	d, now := m.disk, m.now()
 	ago := func(days float64) time.Time { return now.Add(-time.Duration(days * 24 * float64(time.Hour))) }
@@ -117,7 +117,7 @@ func (m *machine) errors() string {
 	return b.String()
 }
 
-// files never change by themselves.
+// files holds the files of the new machine that only commands change, by path.
 var files = map[string]string{
 	"/etc/hostname": hostname + "\n",
 	"/etc/hosts":    "127.0.0.1\tlocalhost\n127.0.1.1\t" + hostname + "\n",

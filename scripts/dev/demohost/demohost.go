@@ -61,7 +61,7 @@ type Host struct {
 	claims sync.Mutex // while a command is started or forbidden
 }
 
-// Open opens the machine in its folder, and furnishes a new machine.
+// Open opens the machine in its folder, and creates it if the folder has none.
 func Open(o Options) (*Host, error) {
 	if o.Now == nil {
 		o.Now = time.Now

@@ -224,7 +224,7 @@ func (h *Host) prune() {
 	}
 }
 
-// carried is the state that a terminal's commands pass on to later commands.
+// carried returns the state that a terminal's commands pass on to later commands.
 func (h *Host) carried(terminal, grammar string) map[string]string {
 	vars := base()
 	for _, v := range []string{"PAGER", "GIT_PAGER", "SYSTEMD_PAGER"} {

@@ -56,7 +56,7 @@ func (s *session) look(ctx context.Context, c *console, in io.Reader, out io.Wri
 	}
 }
 
-// console attaches a person to the shell of their terminal. The shell continues without them.
+// console attaches a person to the shell of their terminal. The shell continues when they disconnect.
 func (s *session) console(ctx context.Context, r request) {
 	h, terminal := s.host, r.values["term"]
 	c := h.console(terminal)

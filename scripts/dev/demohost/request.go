@@ -39,7 +39,7 @@ func (r request) size() supervisor.Size {
 	return supervisor.Size{Cols: r.number("cols", 80), Rows: r.number("rows", 24)}
 }
 
-// hundredths reads a duration.
+// hundredths parses a duration in hundredths of a second. The default is otherwise.
 func (r request) hundredths(name string, otherwise time.Duration) time.Duration {
 	if n := r.number(name, -1); n >= 0 {
 		return time.Duration(n) * 10 * time.Millisecond
@@ -47,7 +47,7 @@ func (r request) hundredths(name string, otherwise time.Duration) time.Duration 
 	return otherwise
 }
 
-// number parses a required number.
+// number parses a number that is not negative. The default is otherwise.
 func (r request) number(name string, otherwise int) int {
 	if n, err := strconv.Atoi(r.values[name]); err == nil && n >= 0 {
 		return n

@@ -34,8 +34,8 @@ type shell struct {
 
 // Limits of the resources that a command may use in the server.
 const (
-	maxFrames     = 6000 // of Go's stack, where a function of the shell calls itself
-	maxGoroutines = 3000 // of the process, where it starts itself again and again
+	maxFrames     = 6000 // limit of Go's stack frames, for a function that calls itself
+	maxGoroutines = 3000 // limit of goroutines, for a program that starts itself again and again
 )
 
 // unreal is the folder for the pipes of process substitutions, which the interpreter would create on the real disk. No
@@ -67,7 +67,7 @@ func (e environ) Each(yield func(string, expand.Variable) bool) {
 	}
 }
 
-// base is the environment of each login.
+// base returns the environment of each login.
 func base() map[string]string {
 	return map[string]string{"HOME": home, "USER": user, "LOGNAME": user, "SHELL": "/bin/bash", "LANG": "C.UTF-8",
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "TERM": "xterm-256color"}
@@ -92,7 +92,7 @@ func (s *shell) runner(vars map[string]string, dir string, in *os.File, out, err
 	if err != nil {
 		return nil, err
 	}
-	r.Dir = dir // of the machine: interp.Dir looks at the real disk
+	r.Dir = dir // a folder of the machine; interp.Dir would look at the real disk
 	r.Reset()
 	return r, r.Run(context.Background(), hidden)
 }
@@ -191,7 +191,7 @@ func (s *shell) open(ctx context.Context, name string, flag int, perm os.FileMod
 	}
 }
 
-// pass is a stream under a name.
+// pass is an opened device such as /dev/stdout: it writes to the command's stream, and reads nothing.
 type pass struct{ io.Writer }
 
 func (pass) Read([]byte) (int, error) { return 0, io.EOF }

@@ -63,7 +63,7 @@ func (s *session) keeper(ctx context.Context, line string) (code int, known bool
 	return 0, true
 }
 
-// say answers with the keeper's frame around a text.
+// say writes an answer as the keeper does: a first line, the text, and a last line with its end.
 func (s *session) say(r request, text, end string) {
 	mark := r.values["mark"]
 	_, _ = fmt.Fprintf(s.channel, "\n%s:begin\n%s\n%s:%s\n", mark, text, mark, end) // the client is gone

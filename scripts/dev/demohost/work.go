@@ -40,7 +40,7 @@ var (
 	errKilled      = errors.New("killed")
 )
 
-// signalled maps SSH's signals to reasons.
+// signalled returns the reason for the end of a command that got the signal. The name is that of SSH, without SIG.
 func signalled(name string) error {
 	switch name {
 	case "INT":

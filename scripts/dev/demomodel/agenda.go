@@ -8,7 +8,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
-// events has the result of calendar_events_list.
+// events holds the result of calendar_events_list.
 type events struct {
 	TimeZone string
 	Events   []struct {

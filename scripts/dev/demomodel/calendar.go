@@ -257,5 +257,5 @@ func spoken(start string) string {
 	if at, err := time.Parse(time.DateOnly, start); err == nil {
 		return at.Format(longDate)
 	}
-	return start // as its user has written it into the card
+	return start // the start that its user wrote into the card
 }

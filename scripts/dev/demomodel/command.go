@@ -64,7 +64,7 @@ func (s step) result() (r result) {
 	return r
 }
 
-// sized writes KiB for people.
+// sized formats a size in KiB as MiB or GiB.
 func sized(kib int64) string {
 	if kib >= 1<<20 {
 		return fmt.Sprintf("%.1f GiB", float64(kib)/(1<<20))

@@ -19,11 +19,11 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// rulebook has the rules in the order in which they are tried. To add a domain, add a file and an entry here.
+// rulebook holds the rules in the order in which they are tried. To add a domain, add a file and an entry here.
 type rulebook struct {
-	tasks    []rule // of several calls; tried first, on the whole prompt
-	requests []rule // of one call each, several of them in one prompt
-	talk     []rule // of words alone
+	tasks    []rule // rules for several calls; tried first, on the whole prompt
+	requests []rule // rules for one call each; a prompt can have several of them
+	talk     []rule // rules that answer in words only
 }
 
 var everything = rulebook{

@@ -13,7 +13,7 @@ type followUp struct {
 	use     func(*follow) ([]*ask, bool) // may decline; then the next one is tried
 }
 
-// A follow has words that refer to earlier requests.
+// A follow holds words that refer to earlier requests.
 type follow struct {
 	*dialogue
 	n      int // index of the words in all that the user has said

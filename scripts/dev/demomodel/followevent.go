@@ -109,7 +109,7 @@ func (f *follow) repeated() ([]*ask, bool) {
 	return []*ask{f.changed(a, func(s *since) { s.times = append(s.times, f.slots["what"]) })}, true
 }
 
-// further returns the earlier question for another time, or about somebody else.
+// further returns the earlier question again, for another time or about somebody else.
 func (f *follow) further() ([]*ask, bool) {
 	if len(f.before) == 0 {
 		return nil, false

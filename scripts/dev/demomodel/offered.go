@@ -21,7 +21,7 @@ type offered struct {
 	needed []string
 }
 
-// field has the used parts of a property's schema.
+// field holds the used parts of a property's schema.
 type field struct {
 	Type        any     `json:"type"` // a word, or a list of words
 	Description string  `json:"description"`

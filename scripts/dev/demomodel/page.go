@@ -10,7 +10,7 @@ import (
 
 // The kinds of tools, which are the first words of their names, and the two that take a coordinate.
 const (
-	actionKind  = "action" // of the server; the others are of the page
+	actionKind  = "action" // the server executes these tools, and the page executes the others
 	clickKind   = "click"
 	fillKind    = "fill"
 	selectKind  = "select"

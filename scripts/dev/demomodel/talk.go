@@ -48,7 +48,7 @@ var talkRules = []rule{
 	{phrases: phrases("(bye|goodbye|see you) …"), next: func(*ask) (fakegemini.Turn, bool) { return says("Goodbye.") }},
 }
 
-// noWords withdraw a request.
+// noWords holds the phrases that withdraw a request.
 const noWords = " (no|nope|never mind|nevermind|forget it|forget that|forget about it|cancel|cancel it|cancel that|" +
 	"cancel the (card|mail|email|event|meeting|lunch|call)|reject it|stop|stop it|leave it|drop it|scrap it|" +
 	"wait|scrap that|don't|dont|do not|don't do it|don't send it|dont send it|not now|please|then|actually) "

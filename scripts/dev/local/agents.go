@@ -40,8 +40,8 @@ func (s *server) agents(dir string) error {
 	return err
 }
 
-// examples returns the files of the example agents. The shop's agents are included if the shop's actions are, the
-// reader if the web is on, and the secretary if all of its tools are there.
+// examples returns the files of the example agents. It includes the shop's agents if the local server has the shop's
+// actions, the reader if the web is on, and the secretary if all of the secretary's tools are available.
 func (s *server) examples() (files []string) {
 	entries, err := exampleAgents.ReadDir("agents")
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// faults lists the provider faults. A quarter of the trials has none, so that a loss has only one possible cause.
+// faults lists the faults of a provider. A quarter of the trials has no fault, so that only the interruption can cause
+// a loss.
 var faults = []fault{fakegoogle.StatusBefore, fakegoogle.StatusAfter, fakegoogle.ResetBefore, fakegoogle.ResetAfter,
 	fakegoogle.HangBefore, fakegoogle.HangAfter, fakegoogle.EmptyAfter, fakegoogle.OddAfter, fakegoogle.CutAfter}
 

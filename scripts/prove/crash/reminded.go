@@ -125,7 +125,7 @@ func (t *trial) checkReminders() {
 // checkMail checks that an e-mail does not come too soon after the request or after the previous e-mail, and that it
 // contains no content of the request.
 func (t *trial) checkMail(m receivedMail, told []run.Approval, after bool) {
-	made, err := m.Header.Date() // to the second
+	made, err := m.Header.Date() // has a precision of one second
 	switch {
 	case err != nil:
 		t.problem("an e-mail has no date: %v", err)

@@ -28,7 +28,7 @@ func uploading(name string) map[string]any {
 	return map[string]any{"file": attached, "path": putInto + "/" + name, "reasoning": "To have it."}
 }
 
-// otherName is the name of a file whose path the user has edited.
+// otherName returns the name of a file whose path the user has edited.
 func otherName(name string) string { return strings.Replace(name, " run ", " edited run ", 1) }
 
 // askWithFile returns the request of the n-th run, with a file whose content is its name.

@@ -181,8 +181,8 @@ func unescape(s string) string {
 // unseen are letters that fonts do not draw, besides the characters that Unicode defines as invisible.
 const unseen = "\u2800\u115f\u1160\u3164\uffa0\u17b4\u17b5\u034f"
 
-// invisible returns the name of a character in the text that readers cannot see, or that changes the direction of
-// others.
+// invisible returns the first character of the text that readers cannot see or that changes the direction of others, as
+// U+ and its number. It returns "" if there is none.
 func invisible(s, allowed string) string {
 	for _, r := range s {
 		switch {

@@ -23,7 +23,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// words has the arguments and results of the runner's tools.
+// words holds the arguments and results of the runner's tools.
 type words struct {
 	Text string `json:"text,omitempty" jsonschema:"any text"`
 }

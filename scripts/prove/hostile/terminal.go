@@ -209,7 +209,7 @@ func (s *env) unasked(terminalID string, args any, prints bool) {
 	s.mu.Unlock()
 }
 
-// harmless reports whether the machine can end the command: the command cannot fill it, stop it or keep it busy.
+// harmless reports whether the machine survives the command: the command cannot fill, stop or block the machine.
 func harmless(args any) bool {
 	return !regexp.MustCompile(`\|:|shutdown|reboot`).MatchString(strings.Join(texts(args, "command"), ""))
 }

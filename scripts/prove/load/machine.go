@@ -25,7 +25,7 @@ const (
 
 const ticksPerSecond = 100 // the unit of the times in /proc, on every Linux that Go runs on
 
-// usage has the seconds of CPU time by part. It is empty on a system without /proc.
+// usage holds the seconds of CPU time by part. It is empty on a system without /proc.
 type usage map[string]float64
 
 func (g *env) usage() usage {

@@ -95,7 +95,7 @@ func (g *env) each(ctx context.Context, all []asking, clients int, do func(askin
 	group.Wait()
 }
 
-// sayYes approves a run, and waits for its end: in the answer, or by polls if the server does not wait that long.
+// sayYes approves the call of a run, and waits for the run's end. It polls if the answer comes before that.
 func (g *env) sayYes(ctx context.Context, w asking, whole *series) error {
 	began := time.Now()
 	g.ledger.approved(w.subject)

@@ -35,7 +35,7 @@ func (h header) usable() bool {
 		h.Critical == nil && h.B64 == nil
 }
 
-// claims has the claims that this package uses. Names are matched exactly and must be unique; times are numbers.
+// claims holds the claims that this package uses. Names are matched exactly and must be unique; times are numbers.
 type claims struct {
 	Issuer          string         `json:"iss"`
 	Subject         string         `json:"sub"`

@@ -36,7 +36,7 @@ type TokenConfig struct {
 type Accounts struct {
 	Linked
 	cfg    TokenConfig
-	client http.Client // with the token
+	client http.Client // sends the token
 	plain  http.Client // without the token
 
 	mu    sync.Mutex

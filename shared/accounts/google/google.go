@@ -30,7 +30,7 @@ const (
 	RevokeURL = "https://oauth2.googleapis.com/revoke"
 )
 
-// Provider is Google, for programs without an OAuth client.
+// Provider describes Google for programs that read linked accounts but have no OAuth client.
 var Provider = linking.Provider{ID: "google", Name: "Google", Label: "From",
 	Settings: "https://myaccount.google.com/permissions"}
 

@@ -59,7 +59,7 @@ func (p Provider) load(ctx context.Context, st store.Store, uid string) (link, e
 	return p.linkIn(docs[0], uid)
 }
 
-// known is load for a caller whose context may contain the document already ([Provider.Reads]).
+// known is like load for a caller whose context may contain the document already ([Provider.Reads]).
 func (p Provider) known(ctx context.Context, st store.Store, uid string) (link, error) {
 	d, err := document.Read(ctx, st, p.path(uid))
 	if err != nil {
@@ -86,7 +86,7 @@ func (p Provider) path(uid string) string { return document.ConnectionPath(p.ID,
 // into the context ([document.With]), Place and Client do not read it again.
 func (p Provider) Reads(uid string) []string { return []string{p.path(uid)} }
 
-// Reads is [Provider.Reads].
+// Reads calls [Provider.Reads] for the accounts' provider.
 func (a *Accounts) Reads(uid string) []string { return a.cfg.Reads(uid) }
 
 // save replaces the link that was read, in one commit with the other writes, and returns its new version. It returns
@@ -151,7 +151,7 @@ func (a *Accounts) Place(ctx context.Context, uid string, scopes []string) (tool
 	return a.cfg.Place(ctx, a.store, uid, scopes)
 }
 
-// Place is [Accounts.Place] for programs without an OAuth client.
+// Place is like [Accounts.Place] for programs without an OAuth client.
 func (p Provider) Place(ctx context.Context, st store.Store, uid string, scopes []string) (tool.Place, error) {
 	l, err := p.usable(ctx, st, uid, scopes)
 	if err != nil {
@@ -194,7 +194,7 @@ func (a *Accounts) List(ctx context.Context, uid string) ([]Connection, error) {
 	return a.cfg.Linked(ctx, a.store, uid)
 }
 
-// Linked is [Accounts.List] for operators, who have access to the store but no OAuth client.
+// Linked is like [Accounts.List] for operators, who have access to the store but no OAuth client.
 func (p Provider) Linked(ctx context.Context, st store.Store, uid string) ([]Connection, error) {
 	l, err := p.load(ctx, st, uid)
 	if err != nil || l.version.IsZero() {

@@ -42,8 +42,8 @@ const (
 
 // Provider describes a provider's accounts, as far as that needs no OAuth client.
 type Provider struct {
-	ID       string // in paths, documents and associated data, such as google
-	Name     string // in messages, such as Google
+	ID       string // used in paths, documents and associated data, such as google
+	Name     string // used in messages, such as Google
 	Label    string // precedes the account's name on an approval, such as From
 	Settings string // address of the page on which users revoke access
 }

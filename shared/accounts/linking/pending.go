@@ -26,7 +26,7 @@ type pending struct {
 	Provider  string    `json:"provider,omitempty"` // none is Google, whose documents are older
 	UID       string    `json:"uid"`
 	State     []byte    `json:"state,omitempty"` // digest; the previous release named the document by it
-	Verifier  []byte    `json:"verifier"`        // of PKCE, encrypted
+	Verifier  []byte    `json:"verifier"`        // the PKCE verifier, encrypted
 	Browser   []byte    `json:"browser"`         // digest
 	Scopes    []string  `json:"scopes"`
 	ReturnTo  string    `json:"returnTo"`
@@ -66,7 +66,7 @@ func pendingPath(state string) string {
 	if m := placeInState.FindStringSubmatch(state); m != nil {
 		return document.Consents + "/" + m[1]
 	}
-	return document.Consents + "/" + hex.EncodeToString(digest(state)) // of the previous release
+	return document.Consents + "/" + hex.EncodeToString(digest(state)) // the path in the previous release
 }
 
 // keep stores the consent and returns its state.

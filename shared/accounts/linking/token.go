@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	renewBefore = time.Minute // before its expiry
-	maxLifetime = time.Hour   // of an access token in memory, whatever the provider says
-	maxTokens   = 1000        // in memory
+	renewBefore = time.Minute // a token is renewed this long before its expiry
+	maxLifetime = time.Hour   // longest use of an access token in memory, whatever the provider says
+	maxTokens   = 1000        // maximum number in memory
 	maxSeconds  = 366 * 86400 // seconds; a longer lifetime that a provider states is cut to this
 	saveTries   = 5           // attempts to store the tokens that replace used ones
 )

@@ -14,7 +14,7 @@ import (
 // Class is one of the five error classes of seed 000 §8.
 type Class string
 
-// The classes.
+// The classes of errors.
 const (
 	Validation Class = "ValidationError"    // the input does not match the schema
 	Auth       Class = "AuthError"          // no session, a missing scope, or an object of another user

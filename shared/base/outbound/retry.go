@@ -59,7 +59,7 @@ const maxPauses = 10_000
 // a service can limit one subscription only.
 func Patient(c *http.Client, now func() time.Time) *http.Client { return PatientFor(c, now, MaxWait) }
 
-// PatientFor is [Patient] with a shorter maximum wait. It is for a service that every request depends on.
+// PatientFor is like [Patient] with a shorter maximum wait. It is for a service that every request depends on.
 func PatientFor(c *http.Client, now func() time.Time, most time.Duration) *http.Client {
 	out := *c
 	if out.Transport == nil {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Marshal is json.Marshal without HTML escaping of <, > and &. Raw JSON inside v keeps its bytes except for white
+// Marshal is like json.Marshal without HTML escaping of <, > and &. Raw JSON inside v keeps its bytes except for white
 // space.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer

@@ -126,7 +126,7 @@ func Portable(result json.RawMessage) json.RawMessage {
 	return json.RawMessage(words)
 }
 
-// spell is Spell and also returns how deep the value nests.
+// spell is like Spell, and also returns how deep the value nests.
 func spell(value json.RawMessage) (spelled json.RawMessage, depth int) {
 	dec := jsontext.NewDecoder(bytes.NewReader(value), jsontext.AllowDuplicateNames(true))
 	var out bytes.Buffer

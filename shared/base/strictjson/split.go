@@ -72,8 +72,9 @@ func Mend(value json.RawMessage) json.RawMessage {
 	return json.RawMessage(out)
 }
 
-// MendAt is [Mend] for the values at some places of a JSON object. Each place is a JSON pointer, in which * matches one
-// name or index. Only lone surrogates are replaced; a value with invalid UTF-8 and all other bytes stay as they are.
+// MendAt is like [Mend] for the values at some places of a JSON object. Each place is a JSON pointer, in which *
+// matches one name or index. Only lone surrogates are replaced; a value with invalid UTF-8 and all other bytes stay as
+// they are.
 func MendAt(object []byte, places ...string) []byte {
 	if !bytes.Contains(object, []byte(`\ud`)) && !bytes.Contains(object, []byte(`\uD`)) {
 		return object

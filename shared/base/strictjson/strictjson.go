@@ -24,7 +24,7 @@ const MaxDepth = 64
 // Decode decodes one JSON object into a pointer to a struct. It returns ValidationErrors that name the field.
 func Decode(data []byte, into any) error { return decode(data, into, json.RejectUnknownMembers(true)) }
 
-// DecodeKnown is [Decode] for requests of third-party clients: it ignores unknown names.
+// DecodeKnown is like [Decode] for requests of third-party clients: it ignores unknown names.
 func DecodeKnown(data []byte, into any) error { return decode(data, into) }
 
 func decode(data []byte, into any, options ...json.Options) error {

@@ -18,7 +18,7 @@ import (
 // Type is the type of a notification, as in CloudEvents.
 type Type string
 
-// The types.
+// The types of notifications.
 const (
 	ApprovalRequested Type = "run.countersign.approval.requested" // of a call, or of a plan
 	ApprovalDecided   Type = "run.countersign.approval.decided"   // also of a review

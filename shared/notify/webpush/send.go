@@ -118,7 +118,7 @@ func (s Sender) request(ctx context.Context, key Key, to Subscription, m Message
 	return r, nil
 }
 
-// token returns a token that identifies this server to the push service at the address only.
+// token returns a token that identifies this server, but only to the push service at the address.
 func (s Sender) token(key Key, at *url.URL) (string, error) {
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key.private},
 		(&jose.SignerOptions{}).WithType("JWT"))

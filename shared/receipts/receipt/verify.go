@@ -17,7 +17,7 @@ import (
 // Verdict is the result of verifying a file.
 type Verdict string
 
-// The verdicts.
+// The verdicts of [Verify].
 const (
 	True    Verdict = "true"    // one of the keys has signed exactly this
 	Changed Verdict = "changed" // it is a receipt, but differs from the signed one

@@ -1,6 +1,6 @@
 // Package attach connects a person's terminal to a host over a WebSocket. The person's keys go to their own shell on
-// the host, or to the command that an agent runs there, and the output of both comes back. The shell lives on the host.
-// If a socket is lost, another one can continue, served by another process.
+// the host, or to the command that an agent runs there, and the output of both is sent back. The shell runs on the
+// host: if a socket is lost, another socket can continue, even at another process.
 package attach
 
 import (

@@ -482,7 +482,7 @@ func (w *world) awaitInput() {
 	})
 }
 
-// beginsAs is begins for a command with this name.
+// beginsAs is like begins for a command with this name.
 func (w *world) beginsAs(id, command string, asks func(bool)) <-chan supervisor.Result {
 	w.t.Helper()
 	k, release := w.keeper()

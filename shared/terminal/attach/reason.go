@@ -8,7 +8,7 @@ import (
 // Reason is why a socket ended: one of the constants below, or the code of an error.
 type Reason string
 
-// The reasons.
+// The reasons why a socket ends.
 const (
 	ReasonExited   Reason = "exited"   // the shell has ended
 	ReasonNoHome   Reason = "no_home"  // no shell could start, because the home directory is not writable

@@ -41,8 +41,8 @@ func (h *Hosts) change(ctx context.Context, uid string, decide func(*state) erro
 	}
 }
 
-// closing is [Hosts.change] for a removal of terminals. It first ends overdue runs on them, because readers already see
-// such a run as ended.
+// closing is like [Hosts.change] for a removal of terminals. It first ends overdue runs on them, because readers
+// already see such a run as ended.
 func (h *Hosts) closing(ctx context.Context, uid string, decide func(*state) error) error {
 	for {
 		err := h.change(ctx, uid, decide)

@@ -61,7 +61,7 @@ func (c *conn) Exec(ctx context.Context, x supervisor.Exec) (int, error) {
 	}
 }
 
-// channel reserves a channel: of the first connection if it has a free one, otherwise of another connection.
+// channel reserves a channel of the first connection, or of another connection if the first one has no free channel.
 func (c *conn) channel(ctx context.Context) (*link, error) {
 	p, g := c.pool, c.group
 	for {

@@ -12,7 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal"
 )
 
-// identity has the values that identify a host. Only the host's user sets them.
+// identity holds the values that identify a host. Only the host's user sets them.
 type identity struct {
 	address     string // the name that a certificate must contain
 	keys        []ssh.PublicKey

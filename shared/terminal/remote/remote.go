@@ -73,7 +73,7 @@ func unreachable(stage string, cause error) error {
 		"The host cannot be reached just now. Nothing was sent to it.").Because(errors.New(stage + ": " + kind(cause))))
 }
 
-// Unreachable reports whether err says that a host could not be reached, or can no longer be reached.
+// Unreachable reports whether err means that a host could not be reached, or can no longer be reached.
 func Unreachable(err error) bool { return fault.Is(err, fault.Tool, CodeUnreachable) }
 
 // kind returns the kind of a failure. It does not quote the error, which may contain an address or text from the host.

@@ -29,7 +29,7 @@ var sandboxed = realpart.Strace.Tried(func(t *realpart.Trial) {
 	t.Run(exec.Command("unshare", append(isolated, "-e", "trace=kill", "true")...))
 })
 
-// isolated has the arguments of unshare that precede those of strace. The package lists are hidden, because apt takes
+// isolated holds the arguments of unshare that precede those of strace. The package lists are hidden, because apt takes
 // seconds to read them as an unprivileged user. Only a name server could know the machine's own name.
 var isolated = []string{"--mount", "--net", "--ipc", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "--",
 	"sh", "-c", `mount -t tmpfs none /var/lib/apt/lists 2>/dev/null; mount --bind /dev/null /etc/hosts

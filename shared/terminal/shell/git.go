@@ -19,7 +19,7 @@ type Repository struct {
 	Prints bool
 }
 
-// repositoryLookers has the git commands that only read, with their permitted options. No option here makes git print
+// repositoryLookers holds the git commands that only read, with their permitted options. No option here makes git print
 // or write a file, verify a signature (which runs gpg), or run another program.
 var repositoryLookers = map[string]looker{
 	"status": {short: "sbz", joined: "u", values: isName, operand: isInRepository, most: anyNumber,
@@ -186,8 +186,8 @@ func looksAtRepository(argv []string) *Repository {
 // may reports whether n operands are permitted.
 func (l looker) may(n int) bool { return n >= l.least && (l.most < 0 || n <= l.most) }
 
-// creates reports whether git may create a branch or a tag. With operands, git only lists if --list is given. git tag
-// -l lists too, but git branch -l creates a branch in earlier versions.
+// creates reports whether git may create a branch or a tag. With operands, git lists branches or tags only if --list is
+// given. git tag -l lists too, but git branch -l creates a branch in earlier versions.
 func creates(verb string, args []string, operands int) bool {
 	return operands > 0 && (verb == "branch" || verb == "tag") && !slices.Contains(args, "--list") &&
 		!(verb == "tag" && slices.Contains(args, "-l"))

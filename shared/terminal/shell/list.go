@@ -23,7 +23,7 @@ type Pipeline struct {
 // Condition determines from the previous exit code whether a pipeline runs.
 type Condition string
 
-// The conditions.
+// The conditions, as the operators between pipelines.
 const (
 	Always      Condition = ";"
 	IfSucceeded Condition = "&&"

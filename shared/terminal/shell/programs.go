@@ -58,8 +58,8 @@ func (p program) unknown(args []string) int {
 	return -1
 }
 
-// unlisted is [program.unknown] for a command line. The first word of tar may be letters without a dash, whose values
-// follow that word.
+// unlisted is like [program.unknown] for a command line. The first word of tar may be letters without a dash, whose
+// values follow that word.
 func (p program) unlisted(args []string) int {
 	if path.Base(args[0]) == "tar" && len(args) > 1 && args[1] != "" && args[1][0] != '-' {
 		for _, c := range []byte(args[1]) {

@@ -37,10 +37,10 @@ var texts = map[string]string{
 	"shell":       "It has the shell run a text, or changes what commands mean.",
 }
 
-// risks lists programs. Each line has a class, a code and the names of programs. If the risk exists only for some uses,
-// words follow that must be among the arguments, with commas between entries (-x is also found in -axz, and a star
-// matches any ending). The sentence of the warning follows if it differs from the code's. The list is advice: a program
-// that is not listed can do harm too, so every command that is not read_only needs an approval.
+// risks lists risky programs. Each line has a class, a code and the names of programs. If only some uses are risky, the
+// next part lists entries, separated by commas. The words of one entry must be among the arguments. -x is also found in
+// -axz, and a star matches any ending. The last part is the warning, if it differs from the code's. The list is advice:
+// other programs can do harm too, so every command that is not read_only needs an approval.
 const risks = `
 destructive deletes: rm rmdir unlink shred truncate wipe srm trash
 destructive deletes: find | -delete

@@ -143,7 +143,7 @@ func readsJournal(j *Judgment, p *piece) bool {
 			continue
 		}
 		joined = append(joined, args[i])
-		if args[i] == "-b" && i+1 < len(args) && isCount(args[i+1]) { // of an earlier boot
+		if args[i] == "-b" && i+1 < len(args) && isCount(args[i+1]) { // selects an earlier boot
 			i++
 		}
 	}

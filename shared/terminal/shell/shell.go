@@ -24,7 +24,7 @@ import (
 // Grammar is the language of a command: that of the shell that will run it.
 type Grammar string
 
-// The grammars.
+// The supported grammars.
 const (
 	Bash  Grammar = "bash"
 	POSIX Grammar = "sh"

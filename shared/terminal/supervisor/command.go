@@ -244,7 +244,7 @@ func (c *Client) Input(ctx context.Context, id string, typed []byte) error {
 }
 
 // Stop stops a command in the same way as its time limit: ^C, then SIGTERM, then SIGKILL. It does not wait for the end.
-// A command that has not started never will; a command that has ended is left as it is.
+// A command that has not started will never start. Stop does nothing to a command that has ended.
 func (c *Client) Stop(ctx context.Context, id string) error {
 	end, err := c.verb(ctx, "stop", id, nil, io.Discard, nil)
 	if err == nil && end != "over" {

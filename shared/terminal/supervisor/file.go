@@ -88,8 +88,8 @@ func fileOf(answer string) (f File, err error) {
 }
 
 // Fetch writes the first size bytes of a file to out. The file is opened once, and must be in one of the folders after
-// links are resolved; an element of within can also be the file itself. The error is one of this package's for a file
-// that cannot be opened, or the connection's.
+// links are resolved. An element of within can also be the file itself. Fetch returns one of this package's errors if
+// the file cannot be opened, or the connection's error.
 func (c *Client) Fetch(ctx context.Context, path string, within []string, size int64, out io.Writer) error {
 	s := Start{Opens: Opens{Within: within, Paths: []Path{{Name: path, Shown: path}}, Files: true}}
 	if !c.Opens(&s.Opens) {

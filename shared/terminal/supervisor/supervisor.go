@@ -1,7 +1,7 @@
-// Package supervisor starts commands on a host and finds out their outcome (seed 002). A command lives on the host, not
-// in the process that requested it. The keeper, a script in POSIX sh, is installed on the host once. It starts each
-// command in a terminal and a session of its own, and records it in a journal. A command therefore survives the
-// connection and is started only once, and any process that holds the run can ask for its outcome later.
+// Package supervisor starts commands on a host and finds out their outcome (seed 002). A command runs on the host and
+// does not depend on the process that requested it. The keeper, a script in POSIX sh, is installed on the host once. It
+// starts each command in a terminal and a session of its own, and records it in a journal. A command therefore survives
+// the connection and is started only once, and any process that holds the run can ask for its outcome later.
 package supervisor
 
 import (
@@ -83,7 +83,7 @@ type Start struct {
 // in the directory in which it then starts the command, so a link that changes in the meantime has no effect. The zero
 // value pins nothing.
 type Pin struct {
-	Name string // of the program, as in the command
+	Name string // the program's name, as in the command
 	File string // the result of [Client.Program]
 }
 

@@ -34,7 +34,7 @@ func New(t *testing.T, modules ...string) *Browser {
 	return b
 }
 
-// NewWithWindows is [New] for a Chromium with windows, without which it shows no notification.
+// NewWithWindows is like [New] for a Chromium with windows, without which it shows no notification.
 func NewWithWindows(t *testing.T, modules ...string) *Browser {
 	t.Helper()
 	b := New(t, modules...)

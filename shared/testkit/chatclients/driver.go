@@ -21,7 +21,7 @@ func Open(t *testing.T, settings ...string) *testkit.Deployment {
 	return OpenWith(t, testkit.Options{Settings: append(settings, testkit.Unlimited...)})
 }
 
-// OpenWith is Open with additional settings.
+// OpenWith is like Open with additional settings.
 func OpenWith(t *testing.T, o testkit.Options) *testkit.Deployment {
 	t.Helper()
 	w := testkit.Open(t, o)

@@ -3,7 +3,7 @@ package cleanup
 
 import "io"
 
-// T is a test.
+// T is the part of [testing.TB] that Close needs.
 type T interface {
 	Helper()
 	Error(args ...any)

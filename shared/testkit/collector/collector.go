@@ -97,7 +97,7 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		close(c.came)
 		c.came = nil
 	}
-	w.Header().Set("Content-Type", "application/x-protobuf") // of an empty answer: everything was accepted
+	w.Header().Set("Content-Type", "application/x-protobuf") // an empty answer means that everything was accepted
 }
 
 func read(r *http.Request, into proto.Message) error {

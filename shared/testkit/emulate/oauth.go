@@ -117,7 +117,7 @@ func ConsentGitHub(t testing.TB, base, page string) (state, code string) {
 	return back.Query().Get("state"), back.Query().Get("code")
 }
 
-// browser does not follow redirects.
+// browser is a client that does not follow redirects.
 var browser = &http.Client{Timeout: await.Most,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 

@@ -24,7 +24,7 @@ func Resolver(t testing.TB, names map[string][]string) *net.Resolver {
 	return r
 }
 
-// Open is [Resolver] for a program. end stops the server.
+// Open is like [Resolver], but needs no test. Call end to stop the server.
 func Open(names map[string][]string) (r *net.Resolver, end func(), err error) {
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

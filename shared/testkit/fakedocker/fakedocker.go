@@ -78,7 +78,7 @@ type Container struct {
 type Engine struct {
 	Host string // DOCKER_HOST
 	o    Options
-	dir  string // of the containers' folders
+	dir  string // contains the containers' folders
 
 	mu         sync.Mutex
 	containers []*Container
@@ -105,7 +105,7 @@ func Open(t testing.TB, o Options) *Engine {
 	return e
 }
 
-// New starts an engine for a program; end ends it.
+// New starts an engine outside a test. Call end to stop it.
 func New(o Options) (e *Engine, end func() error, err error) {
 	dir, err := os.MkdirTemp("", "docker") // a test's own directory may be too long for a socket
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // Generation is a generation of models. It determines the rules for signatures and IDs.
 type Generation int
 
-// The generations.
+// The generations of models that the fake can imitate.
 const (
 	Gemini3 Generation = iota // sends ids and signatures, and requires them back
 	Gemini2                   // neither
@@ -31,7 +31,7 @@ const (
 // not declared, and an empty text of the model, so Check accepts them too.
 func Check(raw []json.RawMessage, gen Generation) ([]Content, error) { return CheckBy("", raw, gen) }
 
-// CheckBy is [Check] for one model of one service. It refuses signatures of any other model or service, also in
+// CheckBy is like [Check] for one model of one service. It refuses signatures of any other model or service, also in
 // completed turns.
 func CheckBy(signer string, raw []json.RawMessage, gen Generation) ([]Content, error) {
 	if len(raw) == 0 {
@@ -183,10 +183,10 @@ func decodeContent(i int, raw json.RawMessage) (Content, error) {
 	return out, nil
 }
 
-// otherData has the kinds of part data that this fake accepts without checks.
+// otherData lists the kinds of part data that this fake accepts without checks.
 var otherData = []string{"inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall", "toolResponse"}
 
-// partMeta has the fields allowed next to the data of a part.
+// partMeta lists the fields allowed next to the data of a part.
 var partMeta = []string{"thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata"}
 
 func decodePart(at, role string, fields map[string]json.RawMessage) (Part, error) {

@@ -14,7 +14,7 @@ import (
 // MaxBody is the largest request, in bytes (ai.google.dev: 100 MB for a request with inline data).
 const MaxBody = 100_000_000
 
-// body has the fields of a request. Fields that the fake ignores are listed too, so that a typo is an error.
+// body holds the fields of a request. Fields that the fake ignores are listed too, so that a typo is an error.
 type body struct {
 	Contents          []json.RawMessage `json:"contents"`
 	SystemInstruction *struct {

@@ -1,8 +1,8 @@
 // Package fakegemini is a server that speaks the wire protocol of the Gemini API and of Vertex AI, for tests and for
-// work without a key. It checks each request by the published rules and answers one that breaks them with 400
-// INVALID_ARGUMENT in Google's error shape; a [ModelFunc] answers any other. Like Gemini 3 it adds an id to every call
-// and a thought signature to the first call of a turn, and refuses a history that lacks or alters them, or has those of
-// another model or service.
+// work without a key. It checks each request by the published rules. A request that breaks them is refused with 400
+// INVALID_ARGUMENT in Google's error shape. A [ModelFunc] answers the valid requests. Like Gemini 3, the server adds an
+// ID to every call, and a thought signature to the first call of a turn. It refuses a history in which these are
+// missing or altered, or belong to another model or service.
 package fakegemini
 
 import (

@@ -56,8 +56,8 @@ type Usage struct {
 // IDs differ between the turns of a conversation.
 func (t Turn) Content(seed []byte, gen Generation) json.RawMessage { return t.ContentBy("", seed, gen) }
 
-// ContentBy is [Turn.Content] with the signature of one model of one service. Other models and services do not accept
-// it.
+// ContentBy is like [Turn.Content] with the signature of one model of one service. Other models and services do not
+// accept it.
 func (t Turn) ContentBy(signer string, seed []byte, gen Generation) json.RawMessage {
 	return encode(Content{Role: "model", Parts: t.parts(signer, seed, gen, []string{t.Text})})
 }
@@ -163,7 +163,7 @@ func canonical(c *FunctionCall) []byte {
 	return encode([]any{c.ID, c.Name, args})
 }
 
-// encode is json.Marshal without escapes for HTML, for values of this package.
+// encode is like json.Marshal without escapes for HTML, for values of this package.
 func encode(v any) json.RawMessage {
 	b, err := strictjson.Marshal(v)
 	if err != nil {

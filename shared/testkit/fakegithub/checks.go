@@ -97,7 +97,7 @@ func (s *Server) status(r *repository, c *check) object {
 		"updated_at": c.at, "url": fmt.Sprintf("%s/statuses/%s", s.api(r), c.sha)}
 }
 
-// actions is the app GitHub Actions.
+// actions returns the app GitHub Actions.
 func (s *Server) actions() object {
 	return object{"id": 15368, "slug": "github-actions", "node_id": node("A", 15368), "owner": s.user("github"),
 		"name": "GitHub Actions", "description": "", "external_url": "https://help.github.com",

@@ -100,7 +100,7 @@ func (r *repository) assignable(logins []string) *failure {
 	return nil
 }
 
-// change has the fields of an issue or pull request that can be changed.
+// change holds the fields of an issue or pull request that can be changed.
 type change struct {
 	Title, Body, State, Base *string
 	Labels, Assignees        *[]string

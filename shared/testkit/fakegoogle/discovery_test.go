@@ -26,7 +26,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
-// discovery has the fields of Google's discovery documents that the tests use. The documents are part of Google's Go
+// discovery holds the fields of Google's discovery documents that the tests use. The documents are part of Google's Go
 // module.
 type discovery struct {
 	ServicePath string                `json:"servicePath"`

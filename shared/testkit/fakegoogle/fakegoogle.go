@@ -230,8 +230,8 @@ func (s *Server) handle(pattern, op string, scopes []string, do method) {
 	})
 }
 
-// maxRequest is the size limit of a request in JSON. maxUpload is that of an uploaded message, as Gmail's discovery
-// document says, with the parts around the message.
+// maxRequest is the size limit of a JSON request. maxUpload is the size limit of a request that uploads a message: the
+// limit for a message in Gmail's discovery document, and room for the other parts of the request.
 const (
 	maxRequest = 8 << 20
 	maxUpload  = 36_700_160 + 64<<10

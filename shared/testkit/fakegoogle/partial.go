@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// fields has the fields of an answer that a client requests (parameter fields): the names of fields, each with its
+// fields holds the fields of an answer that a client requests (parameter fields): the names of fields, each with its
 // requested subfields, or with none for all.
 type fields map[string]fields
 

@@ -48,8 +48,8 @@ func New(t testing.TB, names map[string][]string, h http.Handler) *Web {
 	return cleanup.Close(t, w, err)
 }
 
-// Open returns a Web for a program. The names are those of [fakedns.Resolver]. h answers at the ports 80 and 443 of
-// every address.
+// Open returns a Web, and needs no test. The names are those of [fakedns.Resolver]. h answers at the ports 80 and 443
+// of every address.
 func Open(names map[string][]string, h http.Handler) (*Web, error) {
 	resolver, end, err := fakedns.Open(names)
 	if err != nil {
@@ -97,7 +97,7 @@ func (w *Web) serve(port string, h http.Handler, t *tls.Config) error {
 		return err
 	}
 	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, TLSConfig: t,
-		ErrorLog: log.New(io.Discard, "", 0)} // from clients that disconnect
+		ErrorLog: log.New(io.Discard, "", 0)} // clients that disconnect are not reported
 	w.servers[port] = ln
 	if t != nil {
 		ln = tls.NewListener(ln, t)

@@ -36,7 +36,7 @@ type Call struct {
 	Versions []time.Time // of a Commit
 }
 
-// Next makes a call.
+// Next makes the call that a hook wraps.
 type Next func(ctx context.Context) error
 
 // Hook wraps a call. The call happens when the hook calls next, and the caller gets the hook's error. Hooks are called

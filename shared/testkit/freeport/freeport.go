@@ -13,7 +13,7 @@ import (
 // up on others), because the system could assign such a port to a connection before the program starts.
 const first, last = 10_000, 32_767
 
-// given has the ports that Port has returned. Their programs may not listen yet, or may be about to restart.
+// given holds the ports that Port has returned. Their programs may not listen yet, or may be about to restart.
 var given sync.Map
 
 // Port returns a free port of 127.0.0.1, and each port only once. It tries 100 ports; the error is that of the last.
@@ -32,7 +32,7 @@ func Port() (port string, err error) {
 	return "", err
 }
 
-// For is Port for a test.
+// For is like Port. It fails the test if there is an error.
 func For(t interface {
 	Helper()
 	Fatalf(format string, args ...any)

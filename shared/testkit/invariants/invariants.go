@@ -67,7 +67,7 @@ func (v Violation) String() string {
 	return fmt.Sprintf("invariant %d, run %s: %s", v.Number, v.RunID, v.Text)
 }
 
-// Rules has the settings of the configuration that the checks need.
+// Rules holds the settings of the configuration that the checks need.
 type Rules struct {
 	MaxTurns int      // MAX_MODEL_CALLS
 	MaxOpen  int      // MAX_OPEN_APPROVALS; 0 means no cap
@@ -116,7 +116,7 @@ func Handles(ctx context.Context, st store.Store, runID string) (map[string]stri
 	return out, nil
 }
 
-// ledger holds facts across runs.
+// ledger holds facts that concern several runs.
 type ledger struct {
 	effects map[string][]Effect // by action
 	claimed map[string]bool     // the actions that some run has

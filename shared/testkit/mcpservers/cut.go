@@ -24,7 +24,7 @@ const (
 // When is the moment at which a server is killed.
 type When string
 
-// The moments.
+// The moments at which a server can be killed.
 const (
 	AsItBegins   When = "as it begins"    // the server has the call
 	WhenItIsDone When = "when it is done" // its answer has arrived, and is lost

@@ -48,9 +48,9 @@ func New() *Service {
 	return s
 }
 
-// A Browser has one subscription.
+// A Browser is a simulated browser with one subscription.
 type Browser struct {
-	Endpoint, P256dh, Auth string // as PushSubscription.toJSON has them
+	Endpoint, P256dh, Auth string // as in PushSubscription.toJSON
 
 	key    *ecdh.PrivateKey
 	secret []byte

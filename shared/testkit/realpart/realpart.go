@@ -21,7 +21,7 @@ type Part struct {
 // ByScript is the command that installs most parts on Debian and sets the variables that name them for tests.
 const ByScript = `eval "$(.ci/install)"`
 
-// The parts.
+// The programs and services that tests need.
 var (
 	Shell       = Part{Name: "a POSIX shell and curl", Install: ByScript}
 	Ps          = Part{Name: "ps and script", Install: ByScript}
@@ -103,9 +103,9 @@ func Trials[T any](few, all T) T {
 	return few
 }
 
-// TrialsUnraced is [Trials] for a test in which one goroutine runs at a time. With the race detector, which would take
-// most of the time, it returns a few: more trials would show the detector the same code again. .ci/run makes all trials
-// of such a test without the detector.
+// TrialsUnraced is like [Trials] for a test in which one goroutine runs at a time. With the race detector, which would
+// take most of the time, it returns a few: more trials would show the detector the same code again. .ci/run makes all
+// trials of such a test without the detector.
 func TrialsUnraced[T any](few, all T) T {
 	if raced {
 		return few

@@ -33,7 +33,7 @@ func (s *Server) Dial() *Conn {
 	return c
 }
 
-// TryDial is Dial for a server that may not answer; the caller closes the connection.
+// TryDial is like Dial for a server that may not answer; the caller closes the connection.
 func (s *Server) TryDial() (*Conn, error) { return Connect(s.Host(), s.Key) }
 
 // Host returns the server as the host that a user would add.

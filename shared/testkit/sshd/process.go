@@ -74,7 +74,7 @@ func killServers(pids []int) {
 	}
 }
 
-// descendants returns the child processes of pid, and their child processes.
+// descendants returns the child processes of pid, their child processes, and so on.
 func descendants(pid int) []int {
 	children := map[int][]int{}
 	for _, p := range pids() {

@@ -6,7 +6,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegoogle"
 )
 
-// faults has the faults of a local service's operations, and the number of calls of each operation.
+// faults holds the faults of a local service's operations, and the number of calls of each operation.
 type faults struct {
 	mu    sync.Mutex // an abandoned call may still be on its way when the next one comes
 	queue map[string][]fakegoogle.Fault

@@ -75,7 +75,7 @@ func (Panicking) Place(context.Context, string, []string) (tool.Place, error) { 
 // Client panics.
 func (Panicking) Client(context.Context, string, tool.Place) (*http.Client, error) { panic(canary) }
 
-// PutEvent adds an event to the calendar of me@example.com. start and end are dates, or times in Berlin. more has
+// PutEvent adds an event to the calendar of me@example.com. start and end are dates, or times in Berlin. more holds
 // further fields of the event.
 func PutEvent(t *testing.T, s *fakegoogle.Server, title, start, end string, more map[string]any) {
 	t.Helper()

@@ -38,7 +38,7 @@ type Settled struct {
 	Faults  map[string][]fakegoogle.Fault
 	Want    End
 	Effects int
-	Class   fault.Class // of the error, with its code; empty: not checked
+	Class   fault.Class // class of the error, with its code; empty: not checked
 	Code    fault.Code
 	Asked   map[string]int // how often operations were called, where that matters
 }
@@ -144,7 +144,7 @@ func (s Settling) holds(t *testing.T, p *Provider, end End, result json.RawMessa
 	}
 }
 
-// everyFault has each way in which an operation can fail.
+// everyFault holds each way in which an operation can fail.
 var everyFault = map[string]fakegoogle.Fault{
 	"400": {Kind: fakegoogle.StatusBefore, Status: 400, Reason: "invalidArgument"},
 	"401": {Kind: fakegoogle.StatusBefore, Status: 401, Reason: "authError"},

@@ -69,7 +69,7 @@ type Shown struct {
 // A Piece of a preview's title is fixed text, or the value of a required argument.
 type Piece struct{ Text, Field string }
 
-// A Binding is an HTTP endpoint of the operator.
+// A Binding is the operator's HTTP endpoint that runs an action.
 type Binding struct {
 	Method           string
 	URL              string // fixed; no argument changes it

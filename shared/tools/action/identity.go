@@ -19,7 +19,7 @@ const Header = "Countersign-Identity"
 // identityLife is the lifetime of an identity.
 const identityLife = time.Minute
 
-// identity has the JWT's claims. The registered ones are iss, sub (the user), aud (the endpoint's origin), iat, exp,
+// identity holds the JWT's claims. The registered ones are iss, sub (the user), aud (the endpoint's origin), iat, exp,
 // and jti (the action's ID, which is also the Idempotency-Key).
 type identity struct {
 	jwt.Claims

@@ -5,8 +5,8 @@
 //
 // A command is judged by its text ([shell.Judge]) and by the stored documents of its host and terminal, so a process
 // that only judges and shows commands needs no connection. The place of a command consists of the user, the machine and
-// the directory. The server sets it, the card shows it, and the approval is bound to it. A command lives on its host
-// (package supervisor), so it is started once, however many processes die.
+// the directory. The server sets it, the card shows it, and the approval is bound to it. A command runs on its host
+// under package supervisor, so it is started only once, even if the process that requested it dies.
 package command
 
 import (
@@ -115,7 +115,7 @@ type Answer struct {
 	Answer string `json:"answer"`
 }
 
-// New returns the tools.
+// New returns the tools for a terminal.
 func New(o Options) tool.Set {
 	r := &runner{Options: o, denied: map[string]bool{}}
 	for _, name := range o.Deny {
@@ -169,7 +169,7 @@ func timed(s *jsonschema.Schema) {
 	seconds.Minimum, seconds.Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(MaxLimit.Seconds())
 }
 
-// runner runs commands.
+// runner executes the calls of the tools.
 type runner struct {
 	Options
 	denied map[string]bool

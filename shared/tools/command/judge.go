@@ -47,7 +47,7 @@ func normalize(a Args) (Args, error) {
 var classes = map[shell.Class]tool.Class{shell.ReadOnly: tool.ClassRead, shell.Change: tool.ClassChange,
 	shell.Opaque: tool.ClassOpaque, shell.Destructive: tool.ClassDestructive}
 
-// rule is the policy for a command on the terminal's host.
+// rule returns the policy for a command on the terminal's host.
 func (r *runner) rule(ctx context.Context, c tool.Call, a Args) (tool.CallPolicy, error) {
 	at, err := r.site(ctx, c.Scope())
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 // gravity orders the classes of commands, the most harmless first.
 var gravity = []tool.Class{tool.ClassRead, tool.ClassChange, tool.ClassOpaque, tool.ClassDestructive}
 
-// listRule is the policy for a list: each command is judged by itself, and the strictest decision applies to the list.
-// Each command is judged for the terminal's current directory. That suffices: a list runs without approval only if all
-// its commands only read, and such commands do not change the directory.
+// listRule returns the policy for a list: each command is judged by itself, and the strictest decision applies to the
+// list. Each command is judged for the terminal's current directory. That suffices: a list runs without approval only
+// if all its commands only read, and such commands do not change the directory.
 func (r *runner) listRule(ctx context.Context, c tool.Call, l List) (tool.CallPolicy, error) {
 	at, err := r.site(ctx, c.Scope())
 	if err != nil {

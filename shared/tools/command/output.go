@@ -48,7 +48,7 @@ func (p *printed) flush() {
 	}
 }
 
-// close passes on the rest.
+// close passes on the remaining output.
 func (p *printed) close() {
 	p.over.Do(func() {
 		close(p.stop)

@@ -30,7 +30,7 @@ const (
 const (
 	SoftFiles = 1024
 	HardFiles = 4096
-	Processes = 1024 // of the uid, in all containers of the engine that share it
+	Processes = 1024 // limit for the uid, in all containers of the engine that share it
 )
 
 // Owner is the run that containers belong to, with the run's user. Containers of other owners are treated as missing.

@@ -69,10 +69,10 @@ type Options struct {
 	Packages  outlet.Hosts // the hosts that dependencies come from (DOCKER_PACKAGE_HOSTS); none: nothing is fetched
 }
 
-// tools runs the calls.
+// tools runs the calls of the tools.
 type tools struct{ Options }
 
-// New returns the tools.
+// New returns the tools for containers.
 func New(o Options) tool.Set {
 	t := &tools{o}
 	t.Images = slices.Clone(o.Images)
@@ -98,7 +98,7 @@ func (t *tools) engine() (Engine, error) {
 // owner returns the owner whose containers a call sees: its run.
 func owner(c tool.Call) container.Owner { return container.Owner{UID: c.UID, RunID: c.RunID} }
 
-// The error codes.
+// The error codes of the tools for containers.
 const (
 	CodeStopped  = fault.Code("cancelled")         // the user stopped it together with the run
 	CodeTimeout  = fault.Code("timeout")           // it was stopped at its time limit

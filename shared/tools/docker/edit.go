@@ -256,7 +256,7 @@ func (t *tools) late(ctx context.Context, c tool.Call, a EditArgs) (Edited, erro
 	return Edited{}, stale()
 }
 
-// stale is the error for a file that is not the approved one.
+// stale returns the error for a file that is not the approved one.
 func stale() error {
 	err := fault.New(fault.Policy, fault.CodeStaleView, "The file in the container is not the one with this "+
 		"sha256. Nothing was changed: read it, and propose the change again.")

@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/docker"
 )
 
-// real has the tools on Podman.
+// real holds the tools on Podman.
 type real struct {
 	tools tool.Set
 	host  *podman.Engine

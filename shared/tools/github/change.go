@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// wanted has the values that a change sets. A nil field is not changed.
+// wanted holds the values that a change sets. A nil field is not changed.
 type wanted struct {
 	Title, Body, State, Base *string
 	Labels, Assignees        *[]string
@@ -62,7 +62,7 @@ func (w wanted) print(s state) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// there has the functions that read and change an issue or a pull request. Both return its state afterwards.
+// there holds the functions that read and change an issue or a pull request. Both return its state afterwards.
 type there[Out any] struct {
 	change
 	calls string

@@ -22,7 +22,7 @@ import (
 // CommitFiles is the tool's name for the model.
 const CommitFiles = "github.commitFiles"
 
-// NewCommit has the arguments of commitFiles.
+// NewCommit holds the arguments of commitFiles.
 type NewCommit struct {
 	Owner   string       `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo    string       `json:"repo" jsonschema:"The repository's name."`

@@ -64,7 +64,7 @@ func (h *hub) compare(ctx context.Context, c tool.Call, in NewCommit) ([]FileCha
 	return out, texts.moves(out)
 }
 
-// versions are the texts of the files of a commit, by path.
+// versions holds the contents of a commit's files by path: before the commit and after it.
 type versions struct{ was, is map[string]string }
 
 // base returns the state of the file on the branch. It fills in the file's content unless the file is edited.

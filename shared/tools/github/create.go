@@ -19,7 +19,7 @@ const CreateRepository = "github.createRepository"
 
 const maxDescription = 350 // characters, GitHub's own limit
 
-// NewRepository has the arguments of createRepository.
+// NewRepository holds the arguments of createRepository.
 type NewRepository struct {
 	Name        string `json:"name" jsonschema:"Of the new repository, without its owner."`
 	Description string `json:"description,omitempty" jsonschema:"One line."`

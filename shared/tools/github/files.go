@@ -25,7 +25,7 @@ const (
 	maxRead    = 5 << 19  // octets of a file that is read in parts; in base64 they fit into one answer from GitHub
 )
 
-// SomeFiles has the arguments of a list of files.
+// SomeFiles holds the arguments of a list of files.
 type SomeFiles struct {
 	Owner string `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo  string `json:"repo" jsonschema:"The repository's name."`
@@ -33,7 +33,7 @@ type SomeFiles struct {
 	Path  string `json:"path,omitempty" jsonschema:"A folder; left out: all of the repository."`
 }
 
-// Files has the files of a repository at a commit, by path.
+// Files holds the files of a repository at a commit, by path.
 type Files struct {
 	Commit    string   `json:"commit,omitempty"` // empty: the repository has no commit yet
 	Files     []Listed `json:"files"`

@@ -37,8 +37,8 @@ type Accounts = provider.Accounts
 // Options configures the tools. The zero value works with github.com.
 type Options struct {
 	Endpoint string           // URL of another GitHub's API, with its trailing slash; empty means GitHub's
-	Timeout  time.Duration    // of one call; 0 means 20 s
-	Pause    time.Duration    // before the first repeated check; 0 means 30 s
+	Timeout  time.Duration    // limit of one call; 0 means 20 s
+	Pause    time.Duration    // the wait before the first repeated check; 0 means 30 s
 	Now      func() time.Time // the clock; nil means time.Now
 	// Strangers is the client for logs at addresses that GitHub returns; nil means netguard.Strangers of a deployment.
 	Strangers *http.Client
@@ -46,7 +46,7 @@ type Options struct {
 	Containers Containers
 }
 
-// New returns the tools.
+// New returns the tools for GitHub.
 func New(accounts Accounts, o Options) tool.Set {
 	h := newHub(accounts, o)
 	return tool.NewSet(h.listRepositories(), h.retrieveRepository(), h.readIssue(), h.listIssues(), h.readPullRequest(),
@@ -55,7 +55,7 @@ func New(accounts Accounts, o Options) tool.Set {
 		h.updateIssue(), h.closeIssue(), h.updatePullRequest(), h.closePullRequest(), h.commitFiles())
 }
 
-// hub executes calls.
+// hub executes the calls of the tools.
 type hub struct {
 	accounts Accounts
 	endpoint string

@@ -19,7 +19,7 @@ const (
 	CreateComment = "github.createComment"
 )
 
-// NewIssue has the arguments of createIssue.
+// NewIssue holds the arguments of createIssue.
 type NewIssue struct {
 	Owner     string   `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo      string   `json:"repo" jsonschema:"The repository's name."`
@@ -114,7 +114,7 @@ func findIssue(in NewIssue) search[Issue] {
 	}
 }
 
-// NewComment has the arguments of createComment.
+// NewComment holds the arguments of createComment.
 type NewComment struct {
 	Owner       string `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo        string `json:"repo" jsonschema:"The repository's name."`

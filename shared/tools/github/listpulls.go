@@ -11,7 +11,7 @@ import (
 // ListPullRequests is the tool's name for the model.
 const ListPullRequests = "github.listPullRequests"
 
-// SomePullRequests has the arguments of a list of pull requests.
+// SomePullRequests holds the arguments of a list of pull requests.
 type SomePullRequests struct {
 	Owner string `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo  string `json:"repo" jsonschema:"The repository's name."`

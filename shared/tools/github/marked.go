@@ -140,7 +140,7 @@ func reconcileMarked[Out any](ctx context.Context, h *hub, c tool.Call, thing st
 	return tool.Done, *found, "", nil
 }
 
-// lookUpMarked is reconcileMarked for a call without a record, and therefore without a handle.
+// lookUpMarked is like reconcileMarked for a call without a record, and therefore without a handle.
 func lookUpMarked[Out any](ctx context.Context, h *hub, c tool.Call, thing string,
 	find search[Out]) (verdict tool.Verdict, out Out, reason string, err error) {
 	if c.Handle, err = (begun{Since: c.Since.Add(-margin)}).handle(); err != nil {

@@ -17,7 +17,7 @@ import (
 // CreatePullRequest is the tool's name for the model.
 const CreatePullRequest = "github.createPullRequest"
 
-// NewPullRequest has the arguments of createPullRequest.
+// NewPullRequest holds the arguments of createPullRequest.
 type NewPullRequest struct {
 	Owner string `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo  string `json:"repo" jsonschema:"The repository's name."`
@@ -153,7 +153,7 @@ func (h *hub) reconcilePull(ctx context.Context, c tool.Call, in NewPullRequest)
 	return h.lookUpPull(ctx, c, in)
 }
 
-// lookUpPull is reconcilePull for a call without a record.
+// lookUpPull is like reconcilePull for a call without a record.
 func (h *hub) lookUpPull(ctx context.Context, c tool.Call, in NewPullRequest) (tool.Verdict, PullRequest, string,
 	error) {
 	all, err := searched(ctx, h, c, time.Time{}, findPulls(in))
@@ -167,7 +167,7 @@ func (h *hub) lookUpPull(ctx context.Context, c tool.Call, in NewPullRequest) (t
 	return tool.Done, *all.ours, "", nil
 }
 
-// pulls has the pull requests for a head and a base.
+// pulls holds the pull requests for a head and a base.
 type pulls struct {
 	ours *PullRequest
 	open bool // whether one of others is open

@@ -64,7 +64,7 @@ func looked[In, Out any](ctx context.Context, h *hub, c tool.Call, name string, 
 	return out, nil
 }
 
-// Page has the arguments of a list without other arguments.
+// Page holds the arguments of a list without other arguments.
 type Page struct {
 	Page int `json:"page,omitempty" jsonschema:"From 1 on; left out: the first."`
 }
@@ -152,7 +152,7 @@ func firstComments(ctx context.Context, api *githubapi.Client, owner, repo strin
 	return out, err
 }
 
-// SomeIssues has the arguments of a list of issues.
+// SomeIssues holds the arguments of a list of issues.
 type SomeIssues struct {
 	Owner  string   `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo   string   `json:"repo" jsonschema:"The repository's name."`

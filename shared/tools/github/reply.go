@@ -20,7 +20,7 @@ const ReplyToReviewComment = "github.replyToReviewComment"
 
 const maxCommentID = 1<<53 - 1 // the largest integer that JSON carries exactly
 
-// NewReply has the arguments of replyToReviewComment.
+// NewReply holds the arguments of replyToReviewComment.
 type NewReply struct {
 	Owner     string `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo      string `json:"repo" jsonschema:"The repository's name."`

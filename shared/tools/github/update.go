@@ -19,7 +19,7 @@ const (
 	ClosePullRequest  = "github.closePullRequest"
 )
 
-// ChangedIssue has the arguments of updateIssue.
+// ChangedIssue holds the arguments of updateIssue.
 type ChangedIssue struct {
 	Owner       string       `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo        string       `json:"repo" jsonschema:"The repository's name."`
@@ -28,7 +28,7 @@ type ChangedIssue struct {
 	UpdatedAt   string       `json:"updatedAt,omitempty" jsonschema:"The updatedAt with which you have read it: if it was changed since, nothing is done."`
 }
 
-// IssueUpdates has the fields of an issue that can be changed. A set of names replaces the existing set.
+// IssueUpdates holds the fields of an issue that can be changed. A set of names replaces the existing set.
 type IssueUpdates struct {
 	Title     *string   `json:"title,omitempty"`
 	Body      *string   `json:"body,omitempty"`
@@ -37,7 +37,7 @@ type IssueUpdates struct {
 	Assignees *[]string `json:"assignees,omitempty" jsonschema:"The logins of all who are to work on it."`
 }
 
-// ChangedPull has the arguments of updatePullRequest.
+// ChangedPull holds the arguments of updatePullRequest.
 type ChangedPull struct {
 	Owner     string      `json:"owner" jsonschema:"The account that the repository belongs to."`
 	Repo      string      `json:"repo" jsonschema:"The repository's name."`

@@ -17,7 +17,7 @@ const (
 	noChecks   = 5 * time.Minute // a commit without checks after this time gets none
 )
 
-// ChecksToWaitFor has the arguments of waitForChecks.
+// ChecksToWaitFor holds the arguments of waitForChecks.
 type ChecksToWaitFor struct {
 	OneCommit
 	Minutes int `json:"minutes,omitempty" jsonschema:"How long to wait at most; left out: 30."`

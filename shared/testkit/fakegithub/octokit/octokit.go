@@ -31,7 +31,7 @@ type Description struct {
 	routes map[string]*routers.Route // by GitHub's name of the operation
 }
 
-// file is the path of the description in the folder that OCTOKIT_DIR names.
+// file returns the path of the description in the folder that OCTOKIT_DIR names.
 func file() string {
 	return filepath.Join(os.Getenv("OCTOKIT_DIR"), "node_modules", "@octokit", "openapi", "generated",
 		"api.github.com.json")

@@ -157,7 +157,7 @@ func (e *Engine) ask(ctx context.Context, request func(context.Context) error) e
 	return e.read(ctx, nil, request)
 }
 
-// read is [Engine.ask] and also copies the answer to body.
+// read is like [Engine.ask], and also copies the answer to body.
 func (e *Engine) read(ctx context.Context, body *bytes.Buffer, request func(context.Context) error) error {
 	a := &answer{body: body}
 	within, cancel := context.WithTimeout(context.WithValue(ctx, answerKey{}, a), e.timeout)
@@ -169,7 +169,7 @@ func (e *Engine) read(ctx context.Context, body *bytes.Buffer, request func(cont
 	return nil
 }
 
-// Error codes.
+// Error codes of requests to the engine.
 const (
 	CodeUnreachable = fault.Code("docker_unreachable") // nothing was sent
 	CodeRefused     = fault.Code("docker_refused")     // the engine refused the request
