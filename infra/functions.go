@@ -115,7 +115,7 @@ var (
 	isPath  = regexp.MustCompile(`^(/|(/([a-z.-]+|\{[a-zA-Z]+\}))+)$`)
 )
 
-// check validates one function. seen has the names and routes of the functions before it.
+// check validates one function. seen holds the names and routes of the functions before it.
 func (l List) check(f Function, seen map[string]string) error {
 	switch {
 	case !isName.MatchString(f.Name):

@@ -63,7 +63,8 @@ func (l List) names() (names []string) {
 	return names
 }
 
-// checkProfiles checks that profiles and needs name functions, and that a function's needs include the needs of these.
+// checkProfiles checks that profiles and needs name functions. If a function needs another one, it must also list what
+// that one needs.
 func (l List) checkProfiles() error {
 	all, needs := l.names(), map[string][]string{}
 	for _, f := range l.Functions {

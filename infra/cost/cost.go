@@ -121,7 +121,8 @@ func sum(items []share) (total float64) {
 
 // instanceSeconds returns the paid seconds of instances in a day, for an average number of concurrent requests. With
 // few requests, one instance is paid for while it has a request: the share of time in which a Poisson-distributed
-// number is not zero. With many requests, the number of paid instances is the number that the requests fill.
+// number is not zero. With many requests, as many instances are paid for as the requests fill. place
+// is the number of concurrent requests that one instance serves.
 func instanceSeconds(atOnce, place float64) float64 {
 	return 86_400 * max(1-math.Exp(-atOnce), atOnce/place)
 }

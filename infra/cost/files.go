@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// filesMonth returns the monthly cost of the given number of uploaded files a day, once equally many are deleted.
+// filesMonth returns the monthly cost of the given number of uploaded files a day, when as many files are deleted as
+// uploaded.
 func filesMonth(day float64) []share {
 	n, gib := day*days, float64(fileBytes)/(1<<30)
 	return []share{

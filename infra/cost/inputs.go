@@ -1,8 +1,8 @@
 package cost
 
-// These are the inputs of the calculation besides the counts: prices, quotas, and assumptions about a run. Prices and
-// quotas are from Google's lists in US dollars, without free tiers. For another location, model or contract, change
-// them here and run go test ./infra/cost -update.
+// The inputs of the calculation besides the counts: prices, quotas, and assumptions about a run. Prices and quotas are
+// from Google's lists in US dollars, without free tiers. For another location, model or contract, change them here and
+// run go test ./infra/cost -update.
 
 // day is the date of the prices. The pages were stored copies, because Google's site could not be reached.
 const day = "2026-11-22, in stored copies of the pages (Gemini's of 2026-10-07, the load balancer's of 2026-09-20; " +
@@ -77,7 +77,7 @@ var prices = []price{readPrice, writePrice, cpuPrice, memoryPrice, callPrice, me
 // keptLog is the price of a byte that the audit's bucket keeps for 400 days.
 var keptLog = logPrice.dollar + auditMonths*laterPrice.dollar
 
-// These are the assumptions about a run and about a day.
+// The assumptions about a run and about a day.
 const (
 	modelSeconds  = 3.0   // one model call
 	effectSeconds = 0.8   // one effect at a provider

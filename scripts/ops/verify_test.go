@@ -18,7 +18,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// These are the exit statuses of verify.
+// The exit statuses of verify.
 const (
 	intact = iota
 	tampered

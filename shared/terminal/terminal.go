@@ -24,7 +24,7 @@ const (
 	MaxTerminals = 20
 )
 
-// MaxJumps is the maximum number of hosts on the way to a host.
+// MaxJumps is the maximum number of jump hosts on the way to a host.
 const MaxJumps = 3
 
 // AuthKind is the kind of a login to a host.

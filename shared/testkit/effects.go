@@ -101,8 +101,8 @@ func propertyOf(e fakegoogle.Event) string {
 
 func text(v any) string { s, _ := v.(string); return s }
 
-// Sent compares a sent message with the arguments of gmail_send. It returns a difference, also for an additional
-// recipient.
+// Sent compares a sent message with the arguments of gmail_send. It returns an error for any
+// difference, such as an additional recipient.
 func Sent(m fakegoogle.Message, args json.RawMessage) error {
 	var a gmail.Args
 	if err := json.Unmarshal(args, &a); err != nil {

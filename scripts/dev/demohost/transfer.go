@@ -11,10 +11,10 @@ import (
 	"github.com/countersign-run/countersign/shared/terminal/supervisor"
 )
 
-// maxPut is larger than any file that can be attached to a request.
+// maxPut limits the bytes of an uploaded file that are read. No file of a request is that large.
 const maxPut = 4 << 20
 
-// digest returns the SHA-256 of a file, or nothing.
+// digest returns the SHA-256 of a file in hexadecimal, or "".
 func (d *disk) digest(abs string) string {
 	content, err := d.readFile(abs)
 	if err != nil {

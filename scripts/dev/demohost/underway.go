@@ -2,7 +2,7 @@ package demohost
 
 import "sync"
 
-// underway counts the programs of a shell that run. A sync.WaitGroup does not suffice: a background job can start a
+// underway counts the running programs of a shell. A sync.WaitGroup does not suffice: a background job can start a
 // program while another goroutine waits for the end of all programs.
 type underway struct {
 	mu   sync.Mutex

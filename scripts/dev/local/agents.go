@@ -12,8 +12,8 @@ import (
 //go:embed agents
 var exampleAgents embed.FS
 
-// These are the files of the example agents: two that call the example shop's actions (one of them answers on the
-// shop's page), one that reads the web, and one for everyday work.
+// The files of the example agents: two that call the example shop's actions (one of them answers on the shop's page),
+// one that reads the web, and one for everyday work.
 const (
 	pageAgent      = "shop.agent.yaml"
 	supportAgent   = "shop-support.agent.yaml"

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/issuer"
 )
 
-// These are the OAuth client and the endpoints of the local Google.
+// The OAuth client and the endpoints of the local Google.
 const (
 	localClient  = "local-client.apps.localhost"
 	localSecret  = "of-no-use-outside-of-this-machine"

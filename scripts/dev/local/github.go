@@ -10,7 +10,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakeoauth"
 )
 
-// These are the App of the local GitHub, and the paths of that GitHub.
+// The App of the local GitHub, and the paths of that GitHub.
 const (
 	localApp       = "Iv1.localapp00000000"
 	localAppSecret = "of-no-use-outside-of-this-machine"

@@ -17,7 +17,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/memory"
 )
 
-// These are the faults of a host, injected when the worker is interrupted.
+// The faults of a host, injected when the worker is interrupted.
 const (
 	cut     fault = "every connection is cut"
 	down    fault = "its SSH server is killed and restarted"

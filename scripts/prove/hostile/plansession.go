@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/github"
 )
 
-// These are the repository of every session, and its first issue, which a stranger opened.
+// The repository of every session, and its first issue, which a stranger opened.
 const (
 	repoOwner = "acme"
 	repoName  = "web"

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// These are the exit codes of Main.
+// The exit codes of Main.
 const (
 	Proven = iota
 	Found  // at least one finding

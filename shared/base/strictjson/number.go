@@ -109,8 +109,8 @@ const portableDepth = 32
 
 // Portable returns a tool's result in canonical JSON (RFC 8785), for readers that represent numbers as doubles, such as
 // models and web pages. A number that doubles cannot represent, such as an ID of 19 digits, becomes a string (see
-// [Spell]). A result that nests deeper than 32 levels becomes one string. A result without a canonical form is
-// otherwise returned as Spell returns it, and one that is not UTF-8 and too deep becomes null.
+// [Spell]). A result that nests deeper than 32 levels becomes one string. Any other result without a canonical
+// form is returned as Spell returns it. A result that is not UTF-8 and nests too deeply becomes null.
 func Portable(result json.RawMessage) json.RawMessage {
 	out, depth := spell(result)
 	if depth <= portableDepth {

@@ -61,7 +61,7 @@ const alsoFiles = " bar build cab call cat foo gd md mk mm mov name now open pm 
 // labels with such a suffix is a link unless [usualStem] matches it, as in Makefile.am, user.id and main.cc.
 const countries = " ac ad am as cc id in la ml mo pl re sc st sv "
 
-// usualStem matches usual names of files and objects, and those that no host can have.
+// usualStem matches usual names of files and objects, and names that no host can have.
 var usualStem = lazyregexp.New(`(?i)^(?:makefile|makevars|config|configure|manifest|requirements?|setup|install|build|` +
 	`run|main|index|tests?|scripts?|lib[a-z0-9-]*|utils?|helpers?|common|base|core|types?|parser|lexer|server|client|` +
 	`messages?|django|aclocal|this|self|it|me|obj|object|item|items|user|users|order|account|customer|contact|product|` +

@@ -250,8 +250,8 @@ func (t *socket) tell(runID, actionID, state string) {
 	t.screen.tell(agentState{"agent", runID, actionID, state})
 }
 
-// again is the pause before the next attempt to attach to a command that the run has started but that the host does not
-// know yet. Another process is about to start it.
+// again is the pause before the next attempt to attach to a command that the host does not know yet. Another process
+// has recorded the command's start, and is about to start it.
 const again = 100 * time.Millisecond
 
 // show shows a command, or the commands of a list, until the last has ended or ctx ends. It sends them the keys that

@@ -43,7 +43,7 @@ var (
 	ErrUnwritten = errors.New("the file cannot be written")
 )
 
-// File looks at an absolute path. It returns the connection's error, ErrMounted or ErrHome.
+// File returns the host's report about an absolute path. Its errors are the connection's error, ErrMounted or ErrHome.
 func (c *Client) File(ctx context.Context, path string) (File, error) {
 	var out bytes.Buffer
 	err := c.onFile(ctx, "facts", strings.NewReader(octal(path)+"\n"), &out, "most="+strconv.Itoa(MaxDigest))
@@ -105,7 +105,7 @@ const maxProgram = 64 << 10
 
 // Program finds the file that the name runs in the directory cwd, in a clean environment. It returns three lines: cwd
 // without links, the path of the file, and the file's SHA-256. It returns "" if the host does not report all of them.
-// The error is ErrCwd or the connection's.
+// The error is ErrCwd or that of the connection.
 func (c *Client) Program(ctx context.Context, cwd, name string) (string, error) {
 	mark := newMark()
 	asked := Start{Cwd: cwd, Command: name}

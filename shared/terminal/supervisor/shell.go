@@ -11,8 +11,8 @@ import (
 // Shell attaches to the person's own shell of a terminal, and starts one if there is none. It returns when the shell
 // ends, when in ends, or when ctx ends. The host keeps the shell and at least its last 256 KiB of output, which Shell
 // writes first when it attaches again. Shell waits only briefly for a slow out, then leaves out some output and says so
-// in a line. If Facts.PTY is false, the shell ends with the connection. resize may be nil. The error is ErrHome if a
-// shell cannot be started without a writable home directory, or the connection's.
+// in a line. If Facts.PTY is false, the shell ends with the connection. resize may be nil. The error is ErrHome if no
+// shell can start because the home directory is not writable, or that of the connection.
 func (c *Client) Shell(ctx context.Context, terminalID string, size Size, in io.Reader, out io.Writer,
 	resize <-chan Size) error {
 	if !name.MatchString(terminalID) {

@@ -168,8 +168,8 @@ func (s *Server) Authentic(id, secret string) bool {
 	return id == s.ClientID && secret == s.ClientSecret
 }
 
-// SetClient replaces the client; the earlier one is refused from now on. Unlike a real server, it accepts the earlier
-// client's refresh tokens from the new one.
+// SetClient replaces the client. The earlier client is refused from now on. Unlike a real server, the server accepts
+// the earlier client's refresh tokens from the new client.
 func (s *Server) SetClient(id, secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

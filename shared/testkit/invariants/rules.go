@@ -59,8 +59,8 @@ func AtRest(s *run.State, order run.Terms) (found []Violation) {
 	return found
 }
 
-// InSequence checks an event that starts a call, if calls run one after the other, against the earlier calls of its
-// turn. s is the state before the event.
+// InSequence checks an event that starts a call against the earlier calls of its turn. It is for agents
+// whose calls run one after the other. s is the state before the event.
 func InSequence(s *run.State, e run.Event) []Violation {
 	a := s.Action(e.ActionID)
 	begins := e.Started != nil || e.Wait != nil && e.Wait.Kind == run.KindCall ||
@@ -77,8 +77,8 @@ func InSequence(s *run.State, e run.Event) []Violation {
 	return nil
 }
 
-// InOrder checks an event that starts a call, in strict order, against the earlier calls of its turn. s is the state
-// before the event.
+// InOrder checks an event that starts a call against the earlier calls of its turn. It is for agents with strict order.
+// s is the state before the event.
 func InOrder(s *run.State, e run.Event) []Violation {
 	a := s.Action(e.ActionID)
 	begins := e.Started != nil || e.Wait != nil && e.Wait.Kind != run.KindReview ||

@@ -200,7 +200,7 @@ func (t *tools) previewCreate(a CreateArgs) tool.Preview {
 	return p
 }
 
-// warn adds warnings about the things that the container can reach to a card.
+// warn adds a warning to a card if containers can reach a network.
 func (t *tools) warn(p *tool.Preview) {
 	if t.Network != "" {
 		p.Warn("Programs in the container can reach the network %s, and can send their data there.", t.Network)

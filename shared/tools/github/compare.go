@@ -134,7 +134,7 @@ func inFile(f FileChange, err error) error {
 	return &found
 }
 
-// moves finds the new files that continue a deleted one: at least half of its lines.
+// moves finds the new files that replace a deleted one: they keep at least half of its lines.
 func (v versions) moves(files []FileChange) error {
 	for _, gone := range files {
 		was, known := v.was[gone.Path]

@@ -128,7 +128,7 @@ func fetch(ctx context.Context, method, url, body string, into any) error {
 	return json.NewDecoder(res.Body).Decode(into)
 }
 
-// These are the two users of a case.
+// The two users of a case.
 const (
 	First  = "ana"
 	Second = "eve"

@@ -13,7 +13,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/await"
 )
 
-// These are the verdicts of a row.
+// The verdicts of a row.
 const (
 	Passed   = "pass"
 	failed   = "FAIL"
