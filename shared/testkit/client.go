@@ -16,8 +16,8 @@ import (
 )
 
 // Client sends a request to the HTTP API as one user; its methods are the API's operations. A string body is sent
-// unchanged, any other value as JSON, and nil means no body. header has pairs of further names and values. The error
-// is the connection's; the API's errors are in the answer. To record, count or repeat requests, wrap a Client in
+// unchanged, any other value as JSON, and nil means no body. header holds pairs of further names and values. The error
+// is that of the connection. The API's errors are in the answer. To record, count or repeat requests, wrap a Client in
 // another one.
 type Client func(ctx context.Context, method, path string, body any, header ...string) (Answer, error)
 

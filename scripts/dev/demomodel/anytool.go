@@ -11,9 +11,9 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 )
 
-// A tool without a rule can be called too: by its name, or by all words of its name (“use note_write with
-// {"text":"x"}”, “call shout with text hello”, “shout hello”), and by some words of its name and its description if no
-// other rule takes the request.
+// Rules that call a tool without its own rule. A prompt can use the tool's name, or all words of the name (“use
+// note_write with {"text":"x"}”, “call shout with text hello”, “shout hello”). If no other rule takes the request, some
+// words of the tool's name and description are enough.
 var (
 	namedToolRules  = []rule{{phrases: phrases("{request}"), questions: true, call: calling((*dialogue).named)}}
 	wordedToolRules = []rule{{phrases: phrases("{request}"), questions: true, fallback: true,

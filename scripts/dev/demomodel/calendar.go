@@ -30,7 +30,7 @@ const (
 		`demo|reminder|session|workshop|review|interview|party`
 )
 
-// calendarRules know the forms of a request for an event, and an event by its name, day and time alone.
+// calendarRules match requests for an event, and texts with only an event's name, day and time.
 var calendarRules = []rule{{
 	phrases: phrases("… ("+planning+") … {noun|"+nouns+"} …", "(do|have) (a|an|another) {noun|"+nouns+"} …",
 		"… invite {who} …", "… remind me …", "… ("+planning+") {timed}"),

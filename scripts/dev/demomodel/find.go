@@ -21,7 +21,7 @@ const (
 	wrote   = `write|written|mail|mailed|email|emailed|reply|replied|answer|answered`
 )
 
-// findRules know the questions about received e-mails.
+// findRules match questions about received e-mails.
 var findRules = []rule{{
 	phrases: phrases("(any|are there any|is there any|is there a|do i have any|do i have a|do i have|have i got any|"+
 		"did i get any|did i get a|what|what are the|what are my) [(new|recent|latest|newest|last|other)] "+

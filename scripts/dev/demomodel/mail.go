@@ -38,7 +38,7 @@ const (
 		"and (say|tell (them|him|her|everyone)) [that]|the following) "
 )
 
-// mailRules know the forms of a request for an e-mail.
+// mailRules match requests for an e-mail.
 var mailRules = []rule{{
 	phrases: phrases(
 		"… (remind|ask|tell) {to} not to {undone}"+copies2,

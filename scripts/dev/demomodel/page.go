@@ -24,8 +24,8 @@ const (
 	thing = " [me] [(the|a|an|some|any|my)] {what} "
 )
 
-// pageRules use the page that the user has open, and the server's actions. They match by names, and know no particular
-// page.
+// pageRules use the page that the user has open, and the server's actions. They find both by their names, and are not
+// made for a particular page.
 var pageRules = []rule{
 	{phrases: phrases("(find|look for|search for|get|take|pick|choose)"+thing+
 		"(and|then) [then] (put|add|place) [{n}] "+

@@ -67,7 +67,7 @@ func (s *server) examples() (files []string) {
 	return files
 }
 
-// everyday reports whether the settings leave all tools for mail, for the calendar and for notes.
+// everyday reports whether the settings enable all tools for mail, for the calendar and for notes.
 func (s *server) everyday() bool {
 	return s.env.get("GMAIL_SEARCH") == "on" && s.env.get("GMAIL_MODIFY") == "on" &&
 		s.env.get("GMAIL_SEND_MODE") != "direct" && s.env.get("MEMORY") != "off"

@@ -57,7 +57,8 @@ func (s *env) fixture(name, arg string) (any, error) {
 	return nil, unknown("the fixture $%s", name)
 }
 
-// userToken returns a user's token. The users disabled… and expired get corresponding tokens.
+// userToken returns a user's token. The user expired stands for the case's user with an expired token. A user whose
+// name begins with disabled is disabled first.
 func (s *env) userToken(uid string) (string, error) {
 	if uid == "" {
 		uid = s.as

@@ -47,7 +47,7 @@ type Message struct {
 }
 
 // Send sends the message once. It returns ErrGone, or a ToolExecutionError without the endpoint's address if the push
-// service did not accept the message. A service that does not accept the first key is asked with the next one.
+// service did not accept the message. If the service does not accept the first key, Send tries the next one.
 func (s Sender) Send(ctx context.Context, to Subscription, m Message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTime)
 	defer cancel()

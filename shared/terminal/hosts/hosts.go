@@ -242,7 +242,7 @@ func (h *Hosts) Delete(ctx context.Context, uid, id string) error {
 }
 
 // Open opens a terminal for the user. It sends nothing to the host. Errors: AuthError not_found if the host does not
-// exist; ValidationError; PolicyError too_many; terminal_off; ToolExecutionError store_unavailable.
+// exist; ValidationError; PolicyError too_many or terminal_off; ToolExecutionError store_unavailable.
 func (h *Hosts) Open(ctx context.Context, uid string, in terminal.NewTerminal) (t terminal.Terminal, err error) {
 	if err := h.on(); err != nil {
 		return t, err

@@ -130,8 +130,8 @@ func Judge(command string, g Grammar) (Judgment, error) {
 	return j, nil
 }
 
-// goesOn changes the warnings about processes that a command leaves running. If another warning says that these belong
-// to another user, or lack the command's environment, the host may not find and end them.
+// goesOn changes the warnings about processes that a command leaves running. If another warning says that the processes
+// belong to another user, or lack the command's environment, the host may not find and end them.
 func goesOn(all []Warning) {
 	hides := func(w Warning) bool { return w.Code == "privilege" || w.Code == "clears" }
 	if !slices.ContainsFunc(all, hides) {

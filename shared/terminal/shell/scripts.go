@@ -200,8 +200,8 @@ func sedReplacement(script string, flags bool) (rest string, ok bool) {
 	return rest, true
 }
 
-// portableEscape reports whether each implementation of sed reads the character after a backslash in the same way. In a
-// bracket, fewer are.
+// portableEscape reports whether each implementation of sed reads the character after a backslash in the same way.
+// Fewer characters qualify within a bracket.
 func portableEscape(after string, bracket bool) bool {
 	return after != "" && strings.IndexByte("\ncdox", after[0]) < 0 &&
 		(!bracket || strings.IndexByte("tnswSW.", after[0]) >= 0)

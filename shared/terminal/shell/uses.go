@@ -280,8 +280,8 @@ var isNumeral = lazyregexp.New(`^[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?$`).MatchStr
 // isPort reports whether s is a selection of lsof's by protocol and port.
 var isPort = lazyregexp.New(`^(?:[46]?(?i:tcp|udp)?(?::[0-9a-z,-]+)?)$`).MatchString
 
-// isSocket reports whether s is a part of a filter of ss: a word of its language, an address in digits, or a port. A
-// name would be looked up.
+// isSocket reports whether s is a part of a filter of ss: a word of its language, an address in digits, or a port. It
+// returns false for a host name, because ss would look it up.
 var isSocket = lazyregexp.New(`^(?:state|exclude|all|connected|synchronized|bucket|big|established|syn-(?:sent|recv)|` +
 	`fin-wait-[12]|time-wait|closed?|close-wait|last-ack|listen(?:ing)?|closing|new|src|dst|sport|dport|and|or|not|` +
 	`eq|ne|neq|[lg][te]|[!=<>()&|]+|:[a-z0-9*-]+|[0-9.*]+(?:/[0-9]+)?(?::[a-z0-9*-]+)?|` +

@@ -80,8 +80,8 @@ func assigns(op syntax.BinAritOperator) bool {
 	return op == syntax.Assgn || op >= syntax.AddAssgn && op <= syntax.ShrAssgn
 }
 
-// counters returns the variables of loops that start with a number, with the place of each loop, if the command assigns
-// only numbers to them.
+// counters returns the loop variables that start with a number and that the command assigns only numbers to, with the
+// places of their loops.
 func counters(file *syntax.File) map[string]span {
 	all := map[string]span{}
 	for n := range syntax.Preorder(file) {

@@ -86,7 +86,7 @@ func (s *Server) insert(ev *event, conferences bool) (any, *apiError) {
 	return ev.Resource, nil
 }
 
-// put stores an event, and the copies of its other people who have a calendar here.
+// put stores an event, and a copy for each of its other people who has a calendar here.
 func (s *Server) put(ev *event) *apiError {
 	return s.commit(record{PutEvent: ev, Invited: s.invited(ev)})
 }
