@@ -4,8 +4,9 @@
 //	go run ./scripts/actiongen -check DIR   fails if one of these is out of date, or a handler does not fit
 //
 // The Go file has a struct Does with one function for each action without an endpoint. Handlers of other types do not
-// compile; -check compiles the Go code of the folder, and compares each handler in TypeScript, which is exported under
-// its action's name in or below the folder, with the action's types. The index has the schemas, for coding agents.
+// compile, so -check compiles the Go code of the folder. It also compares each TypeScript handler with the types of its
+// action. Such a handler is exported under the action's name, in or below the folder. The index has the schemas, for
+// coding agents.
 package main
 
 import (

@@ -14,7 +14,7 @@ import (
 
 const module = "github.com/countersign-run/countersign/"
 
-// harness are the folders whose code proves the product and is not deployed.
+// harness lists the folders whose code checks the product and is not deployed.
 var harness = []string{"shared/testkit", "scripts/prove", "scripts/check", "scripts/bench"}
 
 // A tree is the Go code of the module.

@@ -28,7 +28,8 @@ import (
 //
 // The functions look up each call that the copy has as not done at its provider: by the e-mail's header, the event's
 // ID, the mark on GitHub, or the journal on the host. A call that was done is recorded as done. A call that was
-// permitted in the copy becomes a review if its provider cannot tell. Its user is asked about each other call.
+// permitted in the copy becomes a review if its provider cannot tell. The users of all other calls are asked about
+// them.
 func restore(flags *flag.FlagSet) runFunc {
 	since := flags.String("since", "", "the time of the backup, such as 2026-11-29T09:30:00Z; without it, only report")
 	from := flags.String("audit", "", "with -since: the `FOLDER` of an audit export of the old database; users whom "+

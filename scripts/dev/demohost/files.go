@@ -178,7 +178,8 @@ type full struct{ discard }
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-// nothing returns an empty file. The interpreter reads only from files without a goroutine.
+// nothing returns an empty file. The interpreter needs a goroutine to read from anything that is not a
+// file.
 func nothing() (io.ReadWriteCloser, error) {
 	r, w, err := os.Pipe()
 	if err != nil {

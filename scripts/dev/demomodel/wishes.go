@@ -132,7 +132,7 @@ func (d *dialogue) request(t text, before *ask) (found *ask) {
 	return found
 }
 
-// maxClauses limits the distinguished requests of a prompt, and maxVerbs the places where one can begin.
+// maxClauses limits the number of requests in a prompt. maxVerbs limits the number of places where a request can begin.
 const (
 	maxClauses = 16
 	maxVerbs   = 64

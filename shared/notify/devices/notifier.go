@@ -97,7 +97,8 @@ func (t *Notifier) send(ctx context.Context, u run.User, m message, until time.T
 	return errors.Join(failed...)
 }
 
-// mustShow reports whether the browser withdraws a site's permission after a message that shows nothing. Apple's does.
+// mustShow reports whether the browser withdraws a site's permission after a message that shows nothing, as
+// Apple's browsers do.
 func mustShow(endpoint string) bool {
 	return strings.HasPrefix(endpoint, "https://web.push.apple.com/")
 }

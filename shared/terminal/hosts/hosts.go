@@ -123,7 +123,7 @@ func (h *Hosts) count(ctx context.Context, uid string) error {
 }
 
 // Add stores a host for the user. Errors: ValidationError with the field for an invalid value; PolicyError too_many
-// above the limit of hosts; terminal_off; ToolExecutionError token_key and store_unavailable.
+// above the limit of hosts, or terminal_off; ToolExecutionError token_key and store_unavailable.
 func (h *Hosts) Add(ctx context.Context, uid string, in terminal.NewHost) (terminal.Host, error) {
 	if err := h.on(); err != nil {
 		return terminal.Host{}, err

@@ -83,8 +83,8 @@ func unquoted(b *strings.Builder, s string) (what string) {
 	return ""
 }
 
-// expands reports whether the shell, or find and xargs, may put something in place of braces in a word. They leave them
-// in @{u}, stash@{0} and {{.Names}}, which have no comma and no range.
+// expands reports whether the shell, or find and xargs, may replace braces in a word. They do not replace the braces in
+// @{u}, stash@{0} and {{.Names}}, which contain no comma and no range.
 func expands(s string) bool {
 	if !braces(s) {
 		return false

@@ -1,5 +1,5 @@
-// Package mcpservers has the commands of the official servers of the Model Context Protocol, and of popular clients,
-// for tests.
+// Package mcpservers provides the commands of the official servers of the Model Context Protocol, and of popular
+// clients, for tests.
 package mcpservers
 
 import (

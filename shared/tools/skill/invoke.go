@@ -53,7 +53,7 @@ func (i *Invocation) Text() (string, error) {
 	return b.String(), nil
 }
 
-// placeholder matches $ARGUMENTS[n], $n and $name, each with a backslash before it if it has one.
+// placeholder matches $ARGUMENTS[n], $n and $name, including a backslash before them.
 var placeholder = lazyregexp.New(`(\\?)\$(?:ARGUMENTS\[(\d{1,3})\]|(\d+)|([A-Za-z_][A-Za-z0-9_]*))`)
 
 // substitute returns the skill's text with the arguments in place of their placeholders. Arguments without a
