@@ -20,7 +20,7 @@ const Prefix = "action_"
 
 var (
 	validName  = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_.-]{0,54}$`)
-	validField = lazyregexp.New(`^[\p{L}_$][\p{L}\p{M}\p{N}_$.-]{0,63}$`)
+	validField = lazyregexp.New(`^[\p{L}_$][\p{L}\p{M}\p{N}_$.-]*$`) // of at most maxField characters
 )
 
 // An Action is one entry of a plugin.yaml.

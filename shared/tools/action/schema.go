@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
@@ -18,6 +19,7 @@ import (
 // The limits of one schema.
 const (
 	maxProperties = 100
+	maxField      = 64 // characters of a property's name
 	maxEnum       = 500
 )
 
@@ -171,9 +173,9 @@ func (d *document) properties(s section) error {
 		}
 		for i := 0; i < len(p.Content); i += 2 {
 			name := p.Content[i]
-			if !validField.MatchString(name.Value) {
-				return d.Wrong(name, "the property %s: up to 64 letters, digits, _, $, . and - that begin with "+
-					"a letter, _ or $ were expected", strictyaml.Quoted(name.Value))
+			if utf8.RuneCountInString(name.Value) > maxField || !validField.MatchString(name.Value) {
+				return d.Wrong(name, "the property %s: up to %d letters, digits, _, $, . and - that begin with "+
+					"a letter, _ or $ were expected", strictyaml.Quoted(name.Value), maxField)
 			}
 			if err := d.schemaNode(p.Content[i+1], ""); err != nil {
 				return err
