@@ -373,6 +373,13 @@ func printing(t *testing.T, s *stand) {
 		return fakegemini.Turn{Thought: "It prints.", Calls: []fakegemini.Call{{Name: "print", Args: map[string]any{}}}}
 	})
 	s.want(t, 200, ask{op: "runStream", body: `{"prompt":"Print.","thoughts":true}`})
+	s.SetModel(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Files: []fakegemini.File{{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}}}
+	})
+	s.want(t, 200, ask{op: "runStream", body: `{"prompt":"Paint."}`})
+	s.SetModel(func(fakegemini.Request) fakegemini.Turn {
+		return fakegemini.Turn{Thought: "It prints.", Calls: []fakegemini.Call{{Name: "print", Args: map[string]any{}}}}
+	})
 	s.App.API.Loop.Tools["print"] = tool.Define(tool.Def[none, none]{Name: "print", Description: "Prints.",
 		SideEffect: true, Approval: tool.NotRequired, KeepsOutput: true,
 		Preview: func(none) tool.Preview { return tool.Preview{Title: "Print"} },

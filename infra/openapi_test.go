@@ -84,6 +84,7 @@ var (
 		"AGUIEvent": "agui.Event", "AGUIMessage": "agui.Message", "AGUIInterrupt": "agui.Interrupt",
 		"UIChunk": "ui.Chunk", "UIRun": "ui.RunData",
 		"PingLine": "api.pingLine", "DeltaLine": "api.deltaLine", "ThoughtLine": "api.thoughtLine",
+		"FileLine":   "api.fileLine",
 		"OutputLine": "api.outputLine",
 		"BytesLine":  "api.bytesLine", "StatusLine": "api.statusLine",
 		"ActionLine": "api.actionLine", "ResultLine": "api.resultLine", "ErrorLine": "api.errorLine",

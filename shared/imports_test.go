@@ -36,7 +36,7 @@ var layers = [][]string{
 var orders = map[string][]string{
 	"agent": {"preference", "tool", "decision", "policy", "taint", "model", "plan", "run", "provenance", "registry"},
 	"engine": {"queue", "quota", "observe", "toolbox", "unit", "outbox", "approval", "effect",
-		"conversation", "loop", "planner", "chat", "upload", "records", "offboard"},
+		"conversation", "upload", "loop", "planner", "chat", "records", "offboard"},
 }
 
 // layer returns the index of a package's group in layers, or -1.

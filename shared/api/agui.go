@@ -174,6 +174,7 @@ func (r *request) tellingAGUI(in agui.Request, runID string) (t runStream, voice
 	voice = agui.NewEncoder(in, func(e agui.Event) { out.write(e) })
 	threadID := clientThread(r.uid, in.ThreadID)
 	t = runStream{r: r, out: out, to: stream.New(runID, threadID, nil, voice)}
+	t.to.Load = r.load(runID)
 	t.recall = func(ctx context.Context, runID string) error {
 		messages, err := r.messagesAGUI(ctx, threadID, runID)
 		voice.Recall(messages)

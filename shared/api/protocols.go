@@ -50,6 +50,17 @@ func (r *request) events(header [2]string, last string) (out *jsonStream, stop f
 	}
 }
 
+// load returns a function that reads a file of the run's answers.
+func (r *request) load(runID string) func(number int) []byte {
+	return func(number int) []byte {
+		f, err := r.api.Loop.Attachment(r.Context(), r.uid, runID, number)
+		if err != nil { // deleted, or the client is gone
+			return nil
+		}
+		return f.Data
+	}
+}
+
 // begin starts a run and streams it until it rests.
 func (t runStream) begin(ctx context.Context, q loop.StartRequest, p loop.Prompt) error {
 	q.Sink = t.emit(ctx)

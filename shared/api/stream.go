@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/base/wait"
 	"github.com/countersign-run/countersign/shared/engine/unit"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/telemetry/obs"
 )
 
@@ -141,6 +142,11 @@ type (
 		Type  string `json:"type"`
 		Delta string `json:"delta"`
 	}
+	fileLine struct { // a file of the answer; its bytes are at /runs/{runId}/attachments/{number}
+		Type  string           `json:"type"`
+		RunID string           `json:"runId"`
+		File  attachment.Facts `json:"file"`
+	}
 	outputLine struct {
 		Type     string `json:"type"`
 		ActionID string `json:"actionId"`
@@ -187,6 +193,10 @@ func postStream(r *request) (any, error) {
 			out.write(thoughtLine{"thought", n.Thought})
 		case n.Delta != "":
 			out.write(deltaLine{"delta", n.Delta})
+		case len(n.Files) > 0:
+			for _, f := range n.Files {
+				out.write(fileLine{"file", n.RunID, f})
+			}
 		case n.Output != nil && n.Output.Data != nil:
 			out.write(bytesLine{"output", n.Output.ActionID, n.Output.Offset, n.Output.Data})
 		case n.Output != nil:

@@ -127,5 +127,6 @@ func getUIStream(r *request) (any, error) {
 func (r *request) tellingUI(runID, threadID string, answered []string) (t runStream, stop func()) {
 	out, stop := r.events([2]string{ui.VersionHeader, ui.Version}, ui.Done)
 	to := stream.New(runID, threadID, answered, ui.Message(func(c ui.Chunk) { out.write(c) }))
+	to.Load = r.load(runID)
 	return runStream{r: r, out: out, to: to}, stop
 }

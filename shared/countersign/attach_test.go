@@ -142,7 +142,7 @@ func TestAttachPictureForVertex(t *testing.T) {
 	}
 	sent := asLines(m.Requests()[0].Contents)
 	if strings.Contains(sent, inline("image/png", large)) || !strings.Contains(sent, inline("image/png", png)) ||
-		!strings.Contains(sent, `picture \"b.png\" here. It is left out`) {
+		!strings.Contains(sent, `picture \"b.png\" is here. It is left out`) {
 		t.Errorf("the request is %.300s; want the small picture, and a line about the large one", sent)
 	}
 }

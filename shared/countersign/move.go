@@ -240,7 +240,7 @@ func (m *move) numbers(ctx context.Context) (map[string]int64, error) {
 func (m *move) result(r rest) (*Result, error) {
 	v := r.view
 	res := &Result{SessionID: m.s.id, RunID: v.RunID, Status: Waiting, Approvals: r.open, Usage: usageOf(v),
-		Cost: v.Cost}
+		Cost: v.Cost, Files: filesIn(v)}
 	switch v.Status {
 	case run.Queued, run.Planning, run.Executing: // another process has to continue
 		res.Status = CutOff

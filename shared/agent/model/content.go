@@ -31,7 +31,11 @@ type part struct {
 	FunctionCall     *rawCall     `json:"functionCall"`
 	FunctionResponse *rawResponse `json:"functionResponse"`
 	FileData         *FileData    `json:"fileData"`
-	InlineData       *struct{}    `json:"inlineData"`
+	InlineData       *inlineData  `json:"inlineData"`
+}
+
+type inlineData struct {
+	Data string `json:"data"`
 }
 
 type rawCall struct {

@@ -2,7 +2,9 @@ package model
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
@@ -191,8 +193,13 @@ func (c *Contents) answerInWords(raw json.RawMessage) ([]Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.Text != "" {
-		c.addText(Answer, p.Text)
+	text := p.Text
+	if n := len(Files(raw)); n > 0 { // a signature of the other model may cover the bytes
+		note := fmt.Sprintf("\n[This answer also had files: %d. They are not shown here.]", n)
+		text = strings.TrimPrefix(text+note, "\n")
+	}
+	if text != "" {
+		c.addText(Answer, text)
 	}
 	return p.Calls, nil
 }

@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
-// FileData is a file in a prompt, as Gemini's API names it. A stored file has the URI of an [attachment.Ref]. Its bytes
-// are in no stored content; [WithFiles] adds them to a request.
+// FileData is a file in a prompt or in an answer, as Gemini's API names it. A stored file has the URI of an
+// [attachment.Ref]. Its bytes are in no stored content; [WithFiles] adds them to a request.
 type FileData struct {
 	URI  string `json:"fileUri"`
 	Type string `json:"mimeType"`
@@ -36,13 +35,13 @@ func (p part) stored() (ref attachment.Ref, ok bool) {
 	return attachment.ParseRef(p.FileData.URI)
 }
 
-// filesIn decodes a content of the user that contains stored files. It returns nil for any other content.
+// filesIn decodes a content that contains stored files. It returns nil for any other content.
 func filesIn(raw json.RawMessage) *content {
 	if !bytes.Contains(raw, []byte(attachment.Scheme)) {
 		return nil
 	}
 	c, err := decode(raw)
-	if err != nil || c.Role != string(User) {
+	if err != nil {
 		return nil
 	}
 	for _, p := range c.parts {
@@ -69,14 +68,18 @@ func Files(contents ...json.RawMessage) (refs []attachment.Ref) {
 	return refs
 }
 
-// HasFile reports whether a content of the model has an image, a sound or another file.
-func HasFile(raw json.RawMessage) bool {
+// HasLostFile reports whether a content of the model has a file that is not stored: one of a type that Gemini does not
+// read, or one at an address of the service.
+func HasLostFile(raw json.RawMessage) bool {
 	if !bytes.Contains(raw, []byte("inlineData")) && !bytes.Contains(raw, []byte("fileData")) {
 		return false
 	}
 	c, err := decode(raw)
 	return err == nil && slices.ContainsFunc(c.parts,
-		func(p part) bool { return p.InlineData != nil || p.FileData != nil })
+		func(p part) bool {
+			_, kept := p.stored()
+			return p.InlineData != nil || p.FileData != nil && !kept
+		})
 }
 
 // FileTokens estimates the tokens of the stored files in the contents.
@@ -95,20 +98,19 @@ func FileTokens(contents ...json.RawMessage) (n int) {
 	return n
 }
 
-// InlineFile returns the parts of a file whose bytes are in the request: a line with its name, and the bytes.
-func InlineFile(line string, f *attachment.File) []any {
-	return append(TextPart(line), map[string]any{"inlineData": struct {
-		Type string `json:"mimeType"`
-		Data []byte `json:"data"`
-	}{f.Type, f.Data}})
+// inline is a file whose bytes are in the request.
+type inline struct {
+	Type string `json:"mimeType"`
+	Data []byte `json:"data"`
 }
 
-// TextPart returns a part with a text.
-func TextPart(text string) []any { return []any{map[string]string{"text": text}} }
+func textPart(text string) any { return map[string]string{"text": text} }
 
-// WithFiles returns the contents with each stored file replaced by the parts that replace returns. All other contents
-// keep their bytes.
-func WithFiles(contents []json.RawMessage, replace func(attachment.Ref) ([]any, error)) ([]json.RawMessage, error) {
+// WithFiles returns the contents with the bytes of their stored files. find returns a file, and a line about it that
+// precedes a file of the user. For a file that is not sent it returns nil, and the line takes the place of the file. A
+// file that the model made keeps its signature. All other contents keep their bytes.
+func WithFiles(contents []json.RawMessage, find func(attachment.Ref) (line string, f *attachment.File, err error)) (
+	[]json.RawMessage, error) {
 	out := make([]json.RawMessage, len(contents))
 	for i, raw := range contents {
 		out[i] = raw
@@ -123,20 +125,19 @@ func WithFiles(contents []json.RawMessage, replace func(attachment.Ref) ([]any, 
 				parts = append(parts, c.Parts[n])
 				continue
 			}
-			made, err := replace(ref)
-			if err != nil {
+			line, f, err := find(ref)
+			switch {
+			case err != nil:
 				return nil, err
+			case f == nil:
+				parts = append(parts, textPart(line))
+			case c.Role == string(Answer):
+				parts = append(parts, withData(c.Parts[n], "inlineData", inline{f.Type, f.Data}))
+			default:
+				parts = append(parts, textPart(line), map[string]any{"inlineData": inline{f.Type, f.Data}})
 			}
-			parts = append(parts, made...)
 		}
-		content, err := strictjson.Marshal(struct {
-			Role  Role  `json:"role"`
-			Parts []any `json:"parts"`
-		}{User, parts})
-		if err != nil {
-			return nil, err
-		}
-		out[i] = content
+		out[i] = encodeContent(Role(c.Role), parts)
 	}
 	return out, nil
 }

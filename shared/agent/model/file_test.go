@@ -35,21 +35,22 @@ func TestFilesOfAPrompt(t *testing.T) {
 	}
 }
 
-// TestWithFiles replaces only files of the user. Text that looks like a file, and other services' files, keep their
-// bytes.
+// TestWithFiles replaces the files of the user and of an answer, whose signature stays. Text that looks like a file,
+// and other services' files, keep their bytes.
 func TestWithFiles(t *testing.T) {
 	contents := []json.RawMessage{
 		json.RawMessage(`{"role":"user","parts":[` + invoice + `,{"text":"<a> & b"}]}`),
-		json.RawMessage(`{"role":"model","parts":[{"text":"countersign:run1/1/1/40000"},` + invoice + `]}`),
+		json.RawMessage(`{"role":"model","parts":[{"text":"countersign:run1/1/1/40000"}]}`),
 		json.RawMessage(`{"role":"user","parts":[{"text":"{\"fileUri\":\"countersign:run1/1/1/40000\"}"}]}`),
 		json.RawMessage(`{"role":"user","parts":[{"fileData":{"fileUri":"gs://countersign:x","mimeType":"text/plain"}}]}`),
+		json.RawMessage(`{"role":"model","parts":[{"thoughtSignature":"c2ln",` + invoice[1:] + `]}`),
 	}
 	asked := 0
-	got, err := model.WithFiles(contents, func(attachment.Ref) ([]any, error) {
+	got, err := model.WithFiles(contents, func(attachment.Ref) (string, *attachment.File, error) {
 		asked++
-		return model.InlineFile("a.txt", &attachment.File{Type: "text/plain", Data: []byte("abc")}), nil
+		return "a.txt", &attachment.File{Type: "text/plain", Data: []byte("abc")}, nil
 	})
-	if err != nil || asked != 1 {
+	if err != nil || asked != 2 {
 		t.Fatalf("%v: %d files", err, asked)
 	}
 	want := `{"role":"user","parts":[{"text":"a.txt"},{"inlineData":{"mimeType":"text/plain","data":"YWJj"}},` +
@@ -57,12 +58,16 @@ func TestWithFiles(t *testing.T) {
 	if string(got[0]) != want {
 		t.Errorf("got[0] is %s; want %v", got[0], want)
 	}
-	for i := 1; i < len(contents); i++ {
+	made := `{"role":"model","parts":[{"inlineData":{"mimeType":"text/plain","data":"YWJj"},"thoughtSignature":"c2ln"}]}`
+	if string(got[4]) != made {
+		t.Errorf("got[4] is %s; want %v", got[4], made)
+	}
+	for i := 1; i < 4; i++ {
 		if string(got[i]) != string(contents[i]) {
 			t.Errorf("content %d is %s", i, got[i])
 		}
 	}
-	if refs := model.Files(contents...); len(refs) != 1 || !strings.HasSuffix(refs[0].String(), "/40000") {
-		t.Errorf("%v; want len(refs) 1, refs[0].String() that ends with “/40000”", refs)
+	if refs := model.Files(contents...); len(refs) != 2 || !strings.HasSuffix(refs[0].String(), "/40000") {
+		t.Errorf("%v; want len(refs) 2, refs[0].String() that ends with “/40000”", refs)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
 // A Request is one request to the model.
@@ -82,6 +83,8 @@ type Reply struct {
 	Model   string   // the version of the model that answered
 	Backup  string   // the fallback model that was asked; a [Model] leaves it empty
 	Sources []Source // pages that support the answer, with [Settings.Search]
+	// Files are the pictures and other files of the answer. Content has a placeholder for each ([TakeFiles]).
+	Files []attachment.File
 
 	// Correction is set if the answer is unusable but the model can be called again, within the run's limit, with an
 	// explanation. This happens for MALFORMED_FUNCTION_CALL and UNEXPECTED_TOOL_CALL. Correction is that explanation, a

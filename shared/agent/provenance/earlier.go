@@ -105,12 +105,12 @@ func (h *Record) content(raw json.RawMessage) {
 	if json.Unmarshal(raw, &c) != nil {
 		return
 	}
+	for range model.Files(raw) {
+		h.texts.ReadFile(earlierFile)
+	}
 	if c.Role != string(model.User) {
 		h.compose(raw)
 		return
-	}
-	for range model.Files(raw) {
-		h.texts.ReadFile(earlierFile)
 	}
 	for _, p := range c.Parts {
 		if p.Text != "" && !strings.HasPrefix(p.Text, "[record ") {

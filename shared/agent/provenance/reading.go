@@ -19,6 +19,9 @@ const earlierFile = "a file of an earlier message"
 // fileOrigin returns the origin of a file of the run's prompt.
 func fileOrigin(f attachment.Stored) string { return "the file " + f.Name }
 
+// madeOrigin returns the origin of a file that the model made. A stranger's text in it cannot be compared.
+func madeOrigin(f attachment.Stored) string { return "the file " + f.Name + " that the model made" }
+
 // noteOrigin returns the origin of a note that the model wrote after it had read text from strangers.
 func noteOrigin(n run.Note) string { return "a note that was made after reading " + n.After }
 
@@ -83,6 +86,9 @@ func First(tools tool.Set, s *run.State) *run.Reading {
 	}
 	for _, f := range in.Files {
 		note(run.Reading{Origin: fileOrigin(f), Private: true})
+	}
+	for _, f := range s.Made {
+		note(run.Reading{Origin: madeOrigin(f), Private: true})
 	}
 	for _, m := range in.History {
 		if m.Read != nil {

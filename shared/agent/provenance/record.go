@@ -142,6 +142,9 @@ func (h *Record) add(e run.Event) {
 		h.turns++
 		h.release(h.turns)
 		h.compose(e.Turn.Content)
+		for _, f := range e.Turn.Files {
+			h.texts.ReadFile(madeOrigin(f))
+		}
 	case e.Proposed != nil:
 		h.calls[e.ActionID] = e.Proposed
 	case e.Planned != nil && e.Planned.Proposed != nil:

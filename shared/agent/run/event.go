@@ -182,7 +182,9 @@ type Turn struct {
 	Estimated  int             `json:"estimated,omitempty"` // estimated tokens, if the service did not count them
 	Cost       int64           `json:"cost,omitempty"`      // cost, if the budget has prices (Budget.Cost)
 	Fallback   string          `json:"fallback,omitempty"`  // the fallback model that was asked; empty: the run's own
-	By         string          `json:"by,omitempty"`        // signer of Content (model.SignedBy), if it may change
+	// Files are the files of Content. The run stores them after those that it had.
+	Files []attachment.Stored `json:"files,omitempty"`
+	By    string              `json:"by,omitempty"` // signer of Content (model.SignedBy), if it may change
 }
 
 // Tokens returns the number of tokens that the turn counts for. It is 0 for a turn that no model call of this run

@@ -107,6 +107,7 @@ func (s *State) answered(e Event) error {
 	s.Turns, s.Waits = append(s.Turns, *e.Turn), Waits{}
 	s.Usage = s.Usage.Add(e.Turn.Usage)
 	s.Cost += e.Turn.Cost
+	s.Made = append(s.Made, e.Turn.Files...)
 	if s.Plan != nil && !e.Turn.OwnWork() {
 		s.Plan.Answered()
 	}

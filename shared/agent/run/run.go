@@ -301,6 +301,8 @@ type State struct {
 	Tokens     int   // tokens of those calls; estimated if the service did not count them
 	Cost       int64 // cost of those calls, in millionths of the budget's currency
 
+	Made []attachment.Stored // the files of the model's answers
+
 	Compressions []Compression // of the model's context
 
 	Waits Waits // for the model, since its last answer

@@ -37,7 +37,7 @@ type Message struct {
 
 	Moments []tool.Moment `json:"moments,omitempty"` // moments named in Text and Outcome
 
-	Attachments []attachment.Facts `json:"attachments,omitempty"` // the files of a prompt
+	Attachments []attachment.Facts `json:"attachments,omitempty"` // the files of a prompt, or of the answers
 }
 
 // A Reading records that a run read text from strangers, which may occur in later words.
@@ -70,7 +70,7 @@ type Thread struct {
 	Contents document.Log[Content] `json:"contents,omitzero"`
 	Window   ContextWindow         `json:"told,omitzero"`   // the part of Contents that the next of these runs sees
 	Mark     string                `json:"mark,omitempty"`  // random; marks the server's records in Contents
-	Files    bool                  `json:"files,omitempty"` // a prompt of the thread had a file
+	Files    bool                  `json:"files,omitempty"` // a prompt or an answer of the thread had a file
 }
 
 // An OpenError names the run that must end before another one begins in its thread.
@@ -138,8 +138,8 @@ func (t *Thread) LastRun() string {
 	return ""
 }
 
-// File returns the newest file with the name that the user attached in the thread, and where it is stored. ok is false
-// if the newest messages have none.
+// File returns the newest file of the thread with the name, and where it is stored. The user attached the file, or the
+// model made it. ok is false if the newest messages have none.
 func (t *Thread) File(name string) (f attachment.Stored, ref attachment.Ref, ok bool) {
 	for _, m := range slices.Backward(t.Log.Tail) {
 		for _, f := range slices.Backward(attachment.StoredOf(m.Attachments)) {

@@ -29,6 +29,7 @@ type View struct {
 	// Output is the typed answer of a run that began with a schema for it ([State.Answer]).
 	Output      json.RawMessage    `json:"output,omitempty"`
 	Attachments []attachment.Facts `json:"attachments,omitempty"` // the files of the prompt
+	Files       []attachment.Facts `json:"files,omitempty"`       // the files of the answers
 	Actions     []*ActionView      `json:"actions"`
 	Calls       []CallView         `json:"calls,omitempty"` // calls that wait for the client
 	ErrorCode   fault.Class        `json:"errorCode,omitempty"`
@@ -134,7 +135,7 @@ func NewView(r Run, s *State, summary string) *View {
 		ModelCalls: len(s.Turns), Usage: s.Usage, LastEvent: r.Log.Count,
 		TimeZone: cmp.Or(r.Locale.TimeZone, timezone.UTC), Locale: r.Locale.Language, CreatedAt: r.CreatedAt,
 		UpdatedAt: r.UpdatedAt, Nonce: r.Nonce, state: s, Cost: s.Cost, takenBack: r.TakenBack, Output: s.Answer(),
-		Attachments: attachment.FactsOf(s.Input.Files)}
+		Attachments: attachment.FactsOf(s.Input.Files), Files: attachment.Made(s.Made)}
 	if s.End == nil {
 		v.ResumesAt = s.Waits.Until
 	}

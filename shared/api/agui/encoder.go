@@ -127,6 +127,13 @@ func (v *Encoder) EndText(string) {
 	v.open = ""
 }
 
+// File sends a file of the answer. The protocol has no event for it.
+func (v *Encoder) File(f stream.File) {
+	if v.past == nil {
+		v.send(Event{Type: "CUSTOM", Name: Filed, Value: MadeFile{f.Facts, v.runID, f.DataURL()}})
+	}
+}
+
 // id returns the ID of a message of the run. A recalled message gets another ID than a live one, because a client
 // leaves known messages where they are and appends the others after them.
 func (v *Encoder) id(of string) string {

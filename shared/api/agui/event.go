@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
 // Version is the version of the protocol.
@@ -23,6 +24,7 @@ const Key = "countersign"
 const (
 	Asked   = "countersign.asked"   // a call waits for the user, while other calls may continue
 	Refused = "countersign.refused" // an answer did not count
+	Filed   = "countersign.file"    // the answer has a picture or another file
 )
 
 // An Event is one event of the stream. Each type uses some of the fields.
@@ -101,6 +103,13 @@ type Ask struct {
 	ArgsHash   string `json:"argsHash"`
 	ToolCallID string `json:"toolCallId"`
 	Reason     string `json:"reason,omitempty"`
+}
+
+// MadeFile is the value of an event named Filed.
+type MadeFile struct {
+	attachment.Facts
+	RunID string `json:"runId"`
+	URL   string `json:"url"` // a data: URL
 }
 
 // Refusal is the value of an event named Refused.

@@ -6,14 +6,22 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
-// File is a file in a client's message.
+// File is a file in a client's message, or in an answer.
 type File struct {
 	Name   string // "" if the client gave none
 	Data   []byte
 	FileID string // of an uploaded file, which has no Data
 	Field  string // place in the request, for errors
+
+	Facts attachment.Facts // of a file in an answer
+}
+
+// DataURL returns the bytes of a file in an answer as a data: URL.
+func (f File) DataURL() string {
+	return "data:" + f.Facts.Type + ";base64," + base64.StdEncoding.EncodeToString(f.Data)
 }
 
 // uploads begins the URL of an uploaded file.

@@ -12,6 +12,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
 // An Encoder encodes the events of a run in one protocol.
@@ -26,6 +27,7 @@ type Encoder interface {
 	StartThought(id string)
 	Thought(id, delta string)
 	EndThought(id string)
+	File(f File) // a file of the answer, with its bytes and facts
 	Call(a *run.Action, args json.RawMessage)
 	Ask(a *run.Action) // the user can approve or reject the call
 	Done(a *run.Action, result json.RawMessage)
@@ -70,6 +72,9 @@ type Stream struct {
 	streamed    string // the part of the current turn's text that is already sent
 	thoughts    string // the part of its thoughts that is already sent
 	parts       int    // number of texts and thoughts so far
+
+	// Load reads a file of an answer; nil: none can be read. A file that was deleted has no bytes and is not sent.
+	Load func(number int) []byte
 }
 
 // New returns a Stream for the run. A client that has answered approvals already has the run up to the last of those
@@ -199,6 +204,20 @@ func (t *Stream) tellTurn(turn *run.Turn) {
 	}
 	t.say(rest)
 	t.endText()
+	t.tellFiles(turn.Files)
+}
+
+// tellFiles sends the files of an answer.
+func (t *Stream) tellFiles(files []attachment.Stored) {
+	for _, f := range attachment.Made(files) {
+		if t.Load == nil {
+			return
+		}
+		if data := t.Load(f.Number); data != nil {
+			t.startStep()
+			t.File(File{Name: f.Name, Data: data, Facts: f})
+		}
+	}
 }
 
 // tellCall sends a call with its current arguments, which the user may have edited.

@@ -37,6 +37,8 @@ type Chunk struct {
 	ErrorText  string          `json:"errorText,omitempty"`
 	Data       *RunData        `json:"data,omitempty"`
 	Finish     string          `json:"finishReason,omitempty"`
+	URL        string          `json:"url,omitempty"` // of a file
+	MediaType  string          `json:"mediaType,omitempty"`
 }
 
 // RunData is the data of the part data-run, which each message has once: the current state of the run.

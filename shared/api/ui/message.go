@@ -45,6 +45,11 @@ func (m Message) Thought(id, delta string) { m(Chunk{Type: "reasoning-delta", ID
 // EndThought ends the thoughts.
 func (m Message) EndThought(id string) { m(Chunk{Type: "reasoning-end", ID: id}) }
 
+// File sends a file of the answer.
+func (m Message) File(f stream.File) {
+	m(Chunk{Type: "file", URL: f.DataURL(), MediaType: f.Facts.Type})
+}
+
 // Call sends a call. The client executes it only if it is a call for the client.
 func (m Message) Call(a *run.Action, args json.RawMessage) {
 	m(Chunk{Type: "tool-input-available", ToolCallID: a.ID, ToolName: a.Tool, Input: args, Dynamic: true,

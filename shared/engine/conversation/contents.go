@@ -15,7 +15,6 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/strictjson"
 	"github.com/countersign-run/countersign/shared/base/visible"
-	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
 // Own returns the run's own part of the conversation, for later runs. Every call has a response, and unusable answers
@@ -86,7 +85,7 @@ func words(q run.Input) ([]json.RawMessage, error) {
 	}
 	for _, h := range q.History {
 		history = append(history, model.Message{Role: roleOf(h.Role), Text: h.TrustedText()})
-		history = append(history, fileRecords(q.Mark, h.Attachments)...)
+		history = append(history, fileRecords(q.Mark, h)...)
 		switch {
 		case q.Mark == "": // an earlier release without marks started the run
 		case h.Outcome != "":
@@ -110,13 +109,17 @@ func recordMessage(mark, text string) model.Message {
 	return model.Message{Role: model.User, Text: "[record " + mark + "] " + clip.Text(line, run.MaxOutcome+100)}
 }
 
-// fileRecords returns a line of the server for each file of an earlier prompt. Such a run does not see the file again:
-// its bytes would count in every later request.
-func fileRecords(mark string, files []attachment.Facts) (lines []model.Message) {
-	for _, f := range files {
-		lines = append(lines, recordMessage(mark, fmt.Sprintf("With the request above the user attached the file %q "+
-			"(%s, %d bytes, SHA-256 %s). Its content is no longer in this conversation. If you need it, ask the user "+
-			"to attach it again.", f.Name, f.Type, f.Size, f.SHA256)))
+// fileRecords returns a line of the server for each file of an earlier prompt or answer. Such a run does not see the
+// file again: its bytes would count in every later request.
+func fileRecords(mark string, m run.Message) (lines []model.Message) {
+	from := "With the request above the user attached"
+	if m.Role == run.RoleAssistant {
+		from = "With the answer above the user got"
+	}
+	for _, f := range m.Attachments {
+		lines = append(lines, recordMessage(mark, fmt.Sprintf("%s the file %q (%s, %d bytes, SHA-256 %s). Its content "+
+			"is no longer in this conversation. If you need it, ask the user to attach it again.", from, f.Name, f.Type,
+			f.Size, f.SHA256)))
 	}
 	return lines
 }

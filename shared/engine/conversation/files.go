@@ -71,7 +71,7 @@ func ReadFiles(ctx context.Context, ex *unit.Execution, contents []json.RawMessa
 }
 
 // leftOut replaces a file that does not fit into a request.
-const leftOut = "[A file that the user attached here is left out, because newer files fill the request.]"
+const leftOut = "[A file that was here is left out, because newer files fill the request.]"
 
 // WithFiles returns the contents with the bytes of their files, and a function that must be called when they were sent.
 // It waits while other requests have as many bytes as the instance can hold at once. In place of a file that does not
@@ -98,25 +98,25 @@ func WithFiles(ctx context.Context, ex *unit.Execution, contents []json.RawMessa
 	return all, func() { memory.Release(size) }, nil
 }
 
-// bytesOf returns a function that returns the parts of a stored file in a request.
-func bytesOf(ctx context.Context, ex *unit.Execution, fit map[attachment.Ref]bool) func(attachment.Ref) ([]any, error) {
-	return func(ref attachment.Ref) ([]any, error) {
+// bytesOf returns a function that finds a stored file for a request.
+func bytesOf(ctx context.Context, ex *unit.Execution, fit map[attachment.Ref]bool) func(attachment.Ref) (string,
+	*attachment.File, error) {
+	return func(ref attachment.Ref) (string, *attachment.File, error) {
 		if !fit[ref] {
-			return model.TextPart(leftOut), nil
+			return leftOut, nil, nil
 		}
 		f, err := ex.File(ctx, ref)
 		switch {
 		case errors.Is(err, attachment.ErrGone):
-			return model.TextPart("[A file that the user attached here was deleted.]"), nil
+			return "[A file that was here was deleted.]", nil, nil
 		case err != nil:
-			return nil, fault.New(fault.Model, "file_unreadable", "A file of this conversation cannot be read.").
+			return "", nil, fault.New(fault.Model, "file_unreadable", "A file of this conversation cannot be read.").
 				Because(err)
 		}
 		if most := model.MaxPicture(ex.Model); most > 0 && len(f.Data) > most && strings.HasPrefix(f.Type, "image/") {
-			return model.TextPart(fmt.Sprintf("[The user attached the picture %q here. It is left out: it has %d "+
-				"bytes, and you can read pictures of %d bytes. Ask for a smaller one.]", f.Name, len(f.Data),
-				most)), nil
+			return fmt.Sprintf("[The picture %q is here. It is left out: it has %d bytes, and you can read "+
+				"pictures of %d bytes. Ask for a smaller one.]", f.Name, len(f.Data), most), nil, nil
 		}
-		return model.InlineFile(fmt.Sprintf("[The user attached the file %q, %d bytes:]", f.Name, len(f.Data)), f), nil
+		return fmt.Sprintf("[The user attached the file %q, %d bytes:]", f.Name, len(f.Data)), f, nil
 	}
 }

@@ -86,18 +86,18 @@ func (l *Loop) Get(ctx context.Context, uid, runID string) (*run.View, []run.Eve
 	return v, ex.Events, err
 }
 
-// Attachment returns a file of the prompt of the user's run. number counts from 1. The run, and with it the owner, is
-// read before the file.
+// Attachment returns a file of the user's run. number counts the files of the prompt from 1, or is the number of a file
+// of an answer. The run, and with it the owner, is read before the file.
 func (l *Loop) Attachment(ctx context.Context, uid, runID string, number int) (*attachment.File, error) {
 	ex := l.NewExecution(runID, nil)
 	if err := ex.LoadForReader(ctx, uid); err != nil {
 		return nil, err
 	}
-	in := ex.State.Input
-	if number < 1 || number > len(in.Files) {
+	stored, ok := attachment.Numbered(ex.State.Input.Files, ex.State.Made, number)
+	if !ok {
 		return nil, fault.NotFound()
 	}
-	f, err := ex.File(ctx, in.Files[number-1].Ref(in.FilesOf))
+	f, err := ex.File(ctx, stored.Ref(ex.ID))
 	if errors.Is(err, attachment.ErrGone) {
 		return nil, fault.NotFound()
 	}

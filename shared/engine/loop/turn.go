@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/run"
@@ -80,12 +81,16 @@ func answered(ctx context.Context, ex *unit.Execution, req model.Request,
 // commitTurn commits the model's answer as the run's turn with this number. If a call of the answer can start at once,
 // the commit starts the call, and commitTurn carries it out.
 func commitTurn(ctx context.Context, ex *unit.Execution, turn int, req model.Request, reply *model.Reply) error {
+	kept, err := filesToKeep(ctx, ex, reply)
+	if err != nil {
+		return err
+	}
 	called := toolsOf(ex, reply.Calls)
 	approval.LookAgain(ctx, ex, called...)
 	places := approval.AskPlaces(ctx, ex, ex.Run.Scope(), called...)
 	completed := approval.CompleteCalls(ctx, ex, turn, reply.Calls)
 	intent, started := run.Started{Owner: ex.Owner, Attempt: 1}, ""
-	err := ex.Transition(ctx, func(tx *unit.Tx) error {
+	err = ex.Transition(ctx, func(tx *unit.Tx) error {
 		started = effect.ActionOf(tx, intent) // set already if the commit's answer was lost
 		if len(tx.State.Turns) != turn-1 || tx.Run.Lease.Owner != ex.Owner {
 			return nil // stored already, or another process has taken the run over
@@ -93,10 +98,14 @@ func commitTurn(ctx context.Context, ex *unit.Execution, turn int, req model.Req
 		if st, _ := tx.Next(); st != run.StepCallModel {
 			return nil // cancelled or out of time in the meantime: the answer no longer matters
 		}
-		if err := recordTurn(ctx, tx, newTurn(ex, req, reply), reply, places, completed); err != nil {
+		turn := newTurn(ex, req, reply)
+		err := kept.keep(tx, turn, reply)
+		if err == nil {
+			err = recordTurn(ctx, tx, turn, reply, places, completed)
+		}
+		if err != nil {
 			return err
 		}
-		var err error
 		started, err = effect.StartInSameCommit(ctx, tx, intent)
 		return err
 	})
@@ -179,7 +188,7 @@ func recordTurn(ctx context.Context, tx *unit.Tx, turn *run.Turn, r *model.Reply
 	case r.Correction != "":
 		return nil // the model gets the correction, within its limit of calls
 	case len(r.Calls) == 0 && tx.State.Input.Answer == nil && tx.State.Plan == nil:
-		return endWithAnswer(tx, r)
+		return endWithAnswer(tx, turn, r)
 	}
 	session := inSession{tx: tx, calls: len(r.Calls)}
 	for i, c := range r.Calls[:turn.Calls] {
@@ -210,18 +219,17 @@ func recordTurn(ctx context.Context, tx *unit.Tx, turn *run.Turn, r *model.Reply
 	return endRun(tx, tx.Ending()) // the answer needs no further step or commit
 }
 
-// notShown follows the model's text if the answer had more than text.
-const notShown = "[The answer also had a picture or another file, which cannot be shown here.]"
-
 // endWithAnswer ends the run with the model's text. If the text may make false claims, the server's own summary
 // follows.
-func endWithAnswer(tx *unit.Tx, r *model.Reply) error {
-	note := run.VerifiedSummary(tx.Ex.Toolbox.Tools, tx.State, r.Text)
-	if note != "" {
-		note = "\n\n" + note
+func endWithAnswer(tx *unit.Tx, turn *run.Turn, r *model.Reply) error {
+	note := ""
+	for _, n := range []string{noteOf(r, turn), run.VerifiedSummary(tx.Ex.Toolbox.Tools, tx.State, r.Text)} {
+		if n != "" {
+			note += "\n\n" + n
+		}
 	}
-	if model.HasFile(r.Content) {
-		note = "\n\n" + notShown + note
+	if r.Text == "" {
+		note = strings.TrimLeft(note, "\n")
 	}
 	text := clip.Text(r.Text, run.MaxMessageText-len(note))
 	end := &run.End{Status: run.Completed, Summary: text + note}

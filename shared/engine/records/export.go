@@ -180,17 +180,17 @@ func (r *Records) exportRun(ctx context.Context, d store.Doc, each func(Item) er
 			return err
 		}
 	}
-	if err := r.exportFiles(ctx, got, s.State.Input, each); err != nil {
+	if err := r.exportFiles(ctx, got, s.State, each); err != nil {
 		return err
 	}
 	return r.exportOutputs(ctx, got, each)
 }
 
-// exportFiles passes the files of the run's prompt, with their bytes. Files that are deleted in the meantime are left
-// out.
-func (r *Records) exportFiles(ctx context.Context, got run.Run, in run.Input, each func(Item) error) error {
-	for _, f := range in.Files {
-		docs, err := r.get(ctx, f.Ref(in.FilesOf).Paths()...)
+// exportFiles passes the files of the run's prompt and answers, with their bytes. Files that are deleted in the
+// meantime are left out.
+func (r *Records) exportFiles(ctx context.Context, got run.Run, s *run.State, each func(Item) error) error {
+	for _, f := range slices.Concat(s.Input.Files, s.Made) {
+		docs, err := r.get(ctx, f.Ref(got.ID).Paths()...)
 		if err != nil {
 			return err
 		}

@@ -3,31 +3,43 @@ package unit
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// AddFiles stores files with the run, after those that it has, and returns their descriptions for an event. The caller
-// has checked their types. The limits hold for all files of the run.
+// AddFiles stores files of the user with the run, after those that it has, and returns their descriptions for an event.
+// The caller has checked their types. The limits hold for all files that the user has given the run.
 func (tx *Tx) AddFiles(files []attachment.File) ([]attachment.Stored, error) {
+	added, err := tx.addFiles(tx.State.Input.Files, files)
+	if err != nil {
+		return nil, err
+	}
+	now := append(attachment.FactsOf(tx.State.Input.Files), attachment.FactsOf(added)...)
+	return added, attachment.CheckSizes("attachments", now)
+}
+
+// AddMade stores the files of an answer of the model with the run. The caller has checked that they are within the
+// limits of all its answers.
+func (tx *Tx) AddMade(files []attachment.File) ([]attachment.Stored, error) {
+	return tx.addFiles(tx.State.Made, files)
+}
+
+// addFiles stores files after all those that the run has. had are those that count for the same limit.
+func (tx *Tx) addFiles(had []attachment.Stored, files []attachment.File) ([]attachment.Stored, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
 	if err := readThread(tx); err != nil {
 		return nil, err
 	}
-	had := tx.State.Input.Files
 	all, err := tx.uploaded(had, files)
 	if err != nil {
 		return nil, err
 	}
-	added := attachment.Describe(all, had...)
-	now := append(attachment.FactsOf(had), attachment.FactsOf(added)...)
-	if err := attachment.CheckSizes("attachments", now); err != nil {
-		return nil, err
-	}
+	added := attachment.Describe(all, slices.Concat(tx.State.Input.Files, tx.State.Made)...)
 	for path, doc := range attachment.Documents(tx.Run.UID, tx.Run.ID, all, added) {
 		tx.Put(path, doc)
 	}
@@ -40,8 +52,10 @@ func (tx *Tx) AddFiles(files []attachment.File) ([]attachment.Stored, error) {
 // them that it does not have yet.
 func (tx *Tx) uploaded(had []attachment.Stored, files []attachment.File) (all []attachment.File, err error) {
 	counted, size := map[string]bool{}, 0
-	for _, f := range had {
+	for _, f := range slices.Concat(tx.State.Input.Files, tx.State.Made) {
 		counted[f.FileID] = true
+	}
+	for _, f := range had {
 		size += f.Size
 	}
 	for i, f := range files {

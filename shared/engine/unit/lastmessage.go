@@ -5,6 +5,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/provenance"
 	"github.com/countersign-run/countersign/shared/agent/run"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
 // AppendLastMessage adds the run's last message and its outcome to the thread. The first words bytes of the message are
@@ -25,6 +26,7 @@ func (tx *Tx) AppendLastMessage(end *run.End, words int) error {
 	}
 	tx.Thread.Entitle(run.Heading(tx.Ex.Toolbox.Tools, tx.State))
 	last := &tx.messages[len(tx.messages)-1]
+	last.Attachments = attachment.Made(tx.State.Made)
 	last.Words, last.Outcome = words, run.OutcomeLine(tx.Ex.Toolbox.Tools, tx.State, end)
 	last.Moments = run.MomentsIn(tx.Ex.Toolbox.Tools, tx.State, last.Text+"\n"+last.Outcome, tx.Now)
 	last.Read = provenance.First(tx.Ex.Toolbox.Tools, tx.State)

@@ -105,6 +105,9 @@ func (tx *Tx) AddEvent(e run.Event) error {
 		}
 	}
 	tx.events = append(tx.events, e)
+	if e.Turn != nil && len(e.Turn.Files) > 0 {
+		tx.Updates = append(tx.Updates, Update{Seq: e.Seq, Files: attachment.Made(e.Turn.Files)})
+	}
 	if e.Compressed != nil {
 		tx.Updates = append(tx.Updates, Update{Seq: e.Seq, Compressed: e.Compressed})
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/toolbox"
 	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/store/blob"
 )
 
@@ -107,7 +108,8 @@ type Update struct {
 	Seq             int64 // number of the stored event behind Action or Finished; 0: none
 	Status          run.Status
 	Delta           string
-	Thought         string // a piece of the model's visible thoughts, which precede the text
+	Thought         string             // a piece of the model's visible thoughts, which precede the text
+	Files           []attachment.Facts // of an answer; they are stored
 	Action          *run.ActionView
 	Output          *Output
 	Compressed      *run.Compressed

@@ -25,8 +25,9 @@ const (
 	MaxBytes = 1536 << 10 // bytes of all files
 	maxPart  = 600 << 10  // bytes of one part, below store.MaxDoc in base64
 
-	// MaxParts is the maximum number of documents of one prompt.
-	MaxParts = MaxFiles + MaxBytes/maxPart
+	// MaxParts is the maximum number of documents of one run's files: those of the user, and those in the model's
+	// answers. Both have at most MaxFiles files.
+	MaxParts = 2*MaxFiles + (MaxBytes+MaxUpload)/maxPart
 )
 
 // File is a file with its content.
@@ -50,6 +51,33 @@ type Facts struct {
 	// LocationRemoved means that the file was stored, and is sent on, without the place where the picture was taken.
 	LocationRemoved bool   `json:"locationRemoved,omitempty"`
 	FileID          string `json:"fileId,omitempty"` // of an uploaded file
+	// Number is the number under which a file of a model's answer is read. The files of a prompt are numbered from 1.
+	Number int `json:"number,omitempty"`
+}
+
+// firstMade is added to the first part's number of a file in an answer, so that its number is no number of a prompt's
+// file.
+const firstMade = MaxFiles
+
+// Made returns the descriptions of files of answers with their numbers.
+func Made(files []Stored) (all []Facts) {
+	for _, f := range files {
+		f.Number = firstMade + f.First
+		all = append(all, f.Facts)
+	}
+	return all
+}
+
+// Numbered returns the file with the number: one of a prompt, or one of the answers ([Made]).
+func Numbered(prompt, made []Stored, number int) (Stored, bool) {
+	if number >= 1 && number <= len(prompt) {
+		return prompt[number-1], true
+	}
+	at := slices.IndexFunc(made, func(f Stored) bool { return firstMade+f.First == number })
+	if at < 0 {
+		return Stored{}, false
+	}
+	return made[at], true
 }
 
 // Stored describes a stored file.
@@ -94,8 +122,16 @@ func factsOf(f File) Facts {
 		LocationRemoved: f.LocationRemoved}
 }
 
-// StoredOf returns the description, in its stored form, of each file of a prompt with these files.
-func StoredOf(files []Facts) (all []Stored) { return storedAfter(0, files) }
+// StoredOf returns the description, in its stored form, of each file of a prompt or an answer with these files.
+func StoredOf(files []Facts) []Stored {
+	all := storedAfter(0, files)
+	for i, f := range all {
+		if f.Number > firstMade {
+			all[i].First = f.Number - firstMade
+		}
+	}
+	return all
+}
 
 func storedAfter(parts int, files []Facts) (all []Stored) {
 	next := parts + 1

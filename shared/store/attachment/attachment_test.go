@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/base/strictjson"
@@ -81,7 +82,7 @@ func TestJoinRefuses(t *testing.T) {
 func TestParseRef(t *testing.T) {
 	for _, uri := range []string{"", "countersign:", "gs://bucket/a", "countersign:run1/1/1",
 		"countersign:run1/1/1/5/6", "countersign:run1/0/1/5", "countersign:run1/1/0/5",
-		"countersign:run1/1/99/5", "countersign:run1/18/2/5",
+		"countersign:run1/1/99/5", fmt.Sprintf("countersign:run1/%d/2/5", attachment.MaxParts),
 		"countersign:run1/1/1/-5", "countersign:run1/1/1/99999999", "countersign:/1/1/5", "countersign:a/b/1/1/5",
 		"countersign:run1/01/1/5", "countersign:run1/1/1/5 ", "countersign:run1/9223372036854775807/2/5"} {
 		if ref, ok := attachment.ParseRef(uri); ok {

@@ -31,6 +31,17 @@ func New(name string, data []byte) (File, error) {
 	return File{Name: clip.Text(name, MaxName), Type: mime, Data: data, LocationRemoved: removed}, nil
 }
 
+// Generated returns a file that a model made, with its type. Its bytes stay as they are, because the model's signature
+// may cover them. ok is false for a type that Gemini does not read.
+func Generated(name string, data []byte) (f File, ok bool) {
+	mime, _ := typeOf(data)
+	return File{Name: name + extensions[mime], Type: mime, Data: data}, mime != ""
+}
+
+// extensions are the usual ends of the names of files that models make.
+var extensions = map[string]string{"image/png": ".png", "image/jpeg": ".jpg", "image/webp": ".webp",
+	"audio/wav": ".wav", "audio/mp3": ".mp3", "video/mp4": ".mp4", "application/pdf": ".pdf", "text/plain": ".txt"}
+
 // Accepted names the types of files that Gemini reads, for people.
 const Accepted = "PDF, PNG, JPEG, WebP, HEIC, MP4, MOV, 3GP, WebM, MPEG, MP3, WAV, AAC, M4A, Ogg, FLAC, " +
 	"and text in UTF-8"

@@ -105,7 +105,7 @@ func checkSigner(signer string, contents []Content) error {
 	for i, c := range contents {
 		for n, p := range c.Parts {
 			b, err := base64.StdEncoding.DecodeString(p.ThoughtSignature)
-			if err == nil && strings.HasPrefix(string(b), signed) && p.ThoughtSignature != sign(signer, c.Parts) {
+			if err == nil && strings.HasPrefix(string(b), signed) && p.ThoughtSignature != signOf(signer, c.Parts, n) {
 				return invalid("contents[%d].parts[%d]: Thought signature is not valid.", i, n)
 			}
 		}
@@ -122,6 +122,12 @@ func checkSignatures(signer string, contents []Content) error {
 		}
 	}
 	for i := start + 1; i < len(contents); i++ {
+		for n, p := range contents[i].Parts {
+			if contents[i].Role == "model" && p.InlineData != nil && p.ThoughtSignature == "" {
+				return invalid("Image part is missing a thought_signature in content position %d, part position %d.",
+					i+1, n+1)
+			}
+		}
 		first := slices.IndexFunc(contents[i].Parts, func(p Part) bool { return p.FunctionCall != nil })
 		if first < 0 {
 			continue
@@ -132,7 +138,7 @@ func checkSignatures(signer string, contents []Content) error {
 				"tools to work correctly. Additional data, function call `default_api:%s` , position %d.",
 				p.FunctionCall.Name, i+1)
 		}
-		if p.ThoughtSignature != sign(signer, contents[i].Parts) {
+		if p.ThoughtSignature != signOf(signer, contents[i].Parts, first) {
 			return invalid("contents[%d].parts[%d]: Thought signature is not valid.", i, first)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,10 +23,17 @@ type Call struct {
 	ID   string // empty: generated, as by Gemini 3
 }
 
+// A File is a picture or another file in an answer.
+type File struct {
+	Type string `json:"mimeType"`
+	Data []byte `json:"data"`
+}
+
 // A Turn is the answer of a ModelFunc. The zero Turn is a candidate without parts and with the finish reason STOP.
 type Turn struct {
 	Thought string // a thought part before everything else
 	Text    string
+	Files   []File // pictures, after the text
 	Calls   []Call
 	Finish  string // empty: STOP, or UNEXPECTED_TOOL_CALL for calls in mode NONE
 	Block   string // promptFeedback.blockReason instead of a candidate
@@ -73,6 +81,9 @@ func (t Turn) parts(signer string, seed []byte, gen Generation, texts []string) 
 		}
 	}
 	first := len(parts)
+	for _, f := range t.Files {
+		parts = append(parts, Part{InlineData: encode(f)})
+	}
 	for i, c := range t.Calls {
 		fc := &FunctionCall{ID: c.ID, Name: c.Name, Args: c.args()}
 		if fc.ID == "" && gen == Gemini3 {
@@ -80,8 +91,8 @@ func (t Turn) parts(signer string, seed []byte, gen Generation, texts []string) 
 		}
 		parts = append(parts, Part{FunctionCall: fc})
 	}
-	if len(t.Calls) > 0 && gen == Gemini3 {
-		parts[first].ThoughtSignature = sign(signer, parts)
+	for i := first; i < len(parts) && gen == Gemini3 && i <= first+len(t.Files); i++ { // each file, and the first call
+		parts[i].ThoughtSignature = signOf(signer, parts, i)
 	}
 	return parts
 }
@@ -139,13 +150,24 @@ func callID(seed []byte, i int) string {
 // signed is the prefix of every signature of the fake.
 const signed = "fake"
 
-// sign returns a signature over the calls of a turn, which detects a call that was dropped, added or rebuilt. It
-// depends only on the calls and the signer, so a restarted fake recognises its own signatures.
+// signOf returns the signature of part i: over the file in it, or over all calls.
+func signOf(signer string, parts []Part, i int) string {
+	if parts[i].InlineData != nil {
+		return sign(signer, parts[i:i+1])
+	}
+	return sign(signer, slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return p.InlineData != nil }))
+}
+
+// sign returns a signature over the files and calls of a turn, which detects one that was dropped, added or changed. It
+// depends only on them and the signer, so a restarted fake recognises its own signatures.
 func sign(signer string, parts []Part) string {
 	mac := hmac.New(sha256.New, []byte("fakegemini"+signer))
 	for _, p := range parts {
 		if p.FunctionCall != nil {
 			mac.Write(canonical(p.FunctionCall))
+		}
+		if p.InlineData != nil {
+			mac.Write(canonicalFile(p.InlineData))
 		}
 	}
 	return base64.StdEncoding.EncodeToString(mac.Sum([]byte(signed)))
@@ -161,6 +183,13 @@ func canonical(c *FunctionCall) []byte {
 		args = nil // no arguments were sent
 	}
 	return encode([]any{c.ID, c.Name, args})
+}
+
+// canonicalFile returns the same form for every encoding of a file.
+func canonicalFile(data json.RawMessage) []byte {
+	var f File
+	_ = json.Unmarshal(data, &f) // a file that cannot be decoded has no bytes
+	return encode(f)
 }
 
 // encode is like json.Marshal without escapes for HTML, for values of this package.

@@ -17,7 +17,8 @@ type Part struct {
 	ThoughtSignature string            `json:"thoughtSignature,omitempty"`
 	FunctionCall     *FunctionCall     `json:"functionCall,omitempty"`
 	FunctionResponse *FunctionResponse `json:"functionResponse,omitempty"`
-	Other            string            `json:"-"` // the name of another kind of data (inlineData, executableCode, …)
+	InlineData       json.RawMessage   `json:"inlineData,omitempty"` // with Other
+	Other            string            `json:"-"`                    // the name of another kind of data (inlineData, executableCode, …)
 }
 
 // A FunctionCall requests the call of a function.

@@ -21,7 +21,8 @@ type Call = fakegemini.Call
 // Turn is one scripted answer.
 type Turn struct {
 	Text       string
-	Thought    string // never shown
+	Thought    string            // never shown
+	Files      []fakegemini.File // pictures, after the text
 	Calls      []Call
 	Usage      model.Usage
 	Err        error  // the answer is this error
@@ -173,8 +174,8 @@ func refused(message string, cause error) error {
 }
 
 // reply returns what a client of Gemini would return for the turn.
-func (t Turn) reply(signer, name string, seed []byte, noTools bool) (*model.Reply, error) {
-	r := &model.Reply{Text: t.Text, Finish: "STOP", Usage: t.Usage, Model: name, Correction: t.Correction}
+func (t Turn) reply(signer, name string, seed []byte, noTools bool) (r *model.Reply, err error) {
+	r = &model.Reply{Text: t.Text, Finish: "STOP", Usage: t.Usage, Model: name, Correction: t.Correction}
 	if noTools && len(t.Calls) > 0 && r.Correction == "" {
 		r.Finish, r.Correction = "UNEXPECTED_TOOL_CALL",
 			"Your last answer called a function that may not be called now. Answer in words."
@@ -182,11 +183,14 @@ func (t Turn) reply(signer, name string, seed []byte, noTools bool) (*model.Repl
 	if r.Correction != "" {
 		return r, nil
 	}
-	if t.Text == "" && len(t.Calls) == 0 {
+	if t.Text == "" && len(t.Calls) == 0 && len(t.Files) == 0 {
 		return nil, fault.New(fault.Model, model.CodeEmpty, "The model returned an empty answer.")
 	}
-	r.Content = fakegemini.Turn{Thought: t.Thought, Text: t.Text, Calls: t.Calls}.ContentBy(signer,
+	r.Content = fakegemini.Turn{Thought: t.Thought, Text: t.Text, Files: t.Files, Calls: t.Calls}.ContentBy(signer,
 		seed, fakegemini.Gemini3)
+	if r.Content, r.Files, err = model.TakeFiles(r.Content); err != nil {
+		return nil, err
+	}
 	p, err := model.Parse(r.Content)
 	if err != nil {
 		return nil, err

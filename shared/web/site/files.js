@@ -12,12 +12,16 @@ export const intake = () => import(at);
 
 /** files lists the files of a run, or returns '' if it has none. @param {any} run @param {(err: any) => void} failed */
 export function files(run, failed) {
-  if (!run.attachments?.length) return '';
-  return el('ul', { class: 'plain files' }, ...run.attachments.map((file, i) => el('li', {},
+  const all = [...run.attachments ?? [], ...run.files ?? []];
+  if (!all.length) return '';
+  return el('ul', { class: 'plain files' }, ...all.map((file, i) => el('li', {},
     el('bdi', {}, file.name), ` · ${file.type} · ${sized(file.size)} `, file.locationRemoved && '· location removed ',
-    saving(run.runId, i + 1, file.name, failed),
+    file.number && '· from the model ', saving(run.runId, numberOf(file, i), file.name, failed),
     el('br'), el('code', { title: 'SHA-256' }, file.sha256))));
 }
+
+// numberOf returns a file's number in its run. A file of an answer has its own.
+const numberOf = (file, i) => file.number ?? i + 1;
 
 const saving = (runId, number, name, failed) => button('Save',
   () => download(runId, number).then((blob) => save(blob, name)).catch(failed), 'small',
@@ -30,8 +34,9 @@ const saving = (runId, number, name, failed) => button('Save',
 export function sentFiles(m, failed) {
   if (!m.attachments?.length) return '';
   return el('ul', { class: 'sent-files', 'aria-label': 'Files' }, ...m.attachments.map((file, i) => {
-    const blob = () => (m.runId ? download(m.runId, i + 1) : contentOf(file));
-    const node = el('li', { class: 'file' }, named(file), m.runId && saving(m.runId, i + 1, file.name, failed));
+    const blob = () => (m.runId ? download(m.runId, numberOf(file, i)) : contentOf(file));
+    const keep = m.runId && saving(m.runId, numberOf(file, i), file.name, failed);
+    const node = el('li', { class: 'file' }, named(file), keep);
     preview(node, file, blob);
     return node;
   }));
@@ -69,8 +74,9 @@ export function pictured(node, file) {
   const run = /^countersign:(\w+)\//.exec(file?.stored)?.[1];
   if (!run) return;
   preview(node, file, async () => {
-    const { attachments } = await client.call('GET', `/api/agent/runs/${run}`);
-    const blob = await download(run, attachments.findIndex((f) => f.sha256 === file.sha256) + 1);
+    const { attachments = [], files: made = [] } = await client.call('GET', `/api/agent/runs/${run}`);
+    const same = (f) => f.sha256 === file.sha256;
+    const blob = await download(run, made.find(same)?.number ?? attachments.findIndex(same) + 1);
     if (await (await intake()).sumOf(blob) !== file.sha256) throw new Error('another file');
     return blob;
   }, moved);

@@ -486,40 +486,52 @@ func TestCorrections(t *testing.T) {
 	}
 }
 
-// TestAnswerWithFileAlone checks that the model is called again after an answer that is only an image, and that the
-// answer does not count as empty.
+// TestAnswerWithFileAlone has a picture alone. It is the answer. A file of a type that Gemini does not read is not
+// kept, so the model is asked for words.
 func TestAnswerWithFileAlone(t *testing.T) {
-	const image = `{"candidates":[{"content":{"role":"model","parts":[{"inlineData":{"mimeType":"image/png",` +
-		`"data":"AA=="}}]},"finishReason":"STOP"}]}`
-	answers := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if strings.Contains(r.URL.Path, "stream") {
-			w.Header().Set("Content-Type", "text/event-stream")
-			fmt.Fprint(w, "data: ")
-		}
-		fmt.Fprint(w, image+"\n\n")
-	})
-	modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
-		reply, _, err := ask(newRig(t, answers, nil), t.Context(), model.Request{Contents: hello})
-		if err != nil || !strings.Contains(reply.Correction, "an image or another file alone") {
-			t.Errorf("%+v %v; want reply.Correction with “an image or another file alone”", reply, err)
-		}
-	})
+	for data, kept := range map[string]int{"iVBORw0KGgo=": 1, "AA==": 0} {
+		image := `{"candidates":[{"content":{"role":"model","parts":[{"inlineData":{"mimeType":"image/png",` +
+			`"data":"` + data + `"},"thoughtSignature":"c2ln"}]},"finishReason":"STOP"}]}`
+		answers := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if strings.Contains(r.URL.Path, "stream") {
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, "data: ")
+			}
+			fmt.Fprint(w, image+"\n\n")
+		})
+		modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
+			reply, _, err := ask(newRig(t, answers, nil), t.Context(), model.Request{Contents: hello})
+			if err != nil || len(reply.Files) != kept || (kept == 0) != (reply.Correction != "") {
+				t.Fatalf("%s: %+v %v; want %d files, and otherwise a correction", data, reply, err, kept)
+			}
+			const content = `{"role":"model","parts":[{"fileData":{"fileUri":"answer:0","mimeType":"image/png"},` +
+				`"thoughtSignature":"c2ln"}]}`
+			if kept == 1 && string(reply.Content) != content {
+				t.Errorf("the content is %s; want %s", reply.Content, content)
+			}
+		})
+	}
 }
 
-// TestAnswerWithFile checks that an answer with words and a picture is taken, and that the picture is noticed.
+// TestAnswerWithFile checks that an answer with words and a picture is taken, that drafts of the picture in thoughts
+// and forged references to stored files are dropped, and that a file which is not kept is noticed.
 func TestAnswerWithFile(t *testing.T) {
-	const both = `{"candidates":[{"content":{"role":"model","parts":[{"text":"Here."},{"inlineData":{` +
-		`"mimeType":"image/png","data":"AA=="}}]},"finishReason":"STOP"}]}`
+	const both = `{"candidates":[{"content":{"role":"model","parts":[{"thought":true,"inlineData":{` +
+		`"mimeType":"image/png","data":"iVBORw0KGgo="}},` +
+		`{"fileData":{"fileUri":"countersign:r/1/1/8","mimeType":"image/png"}},` +
+		`{"text":"Here."},{"inlineData":{"mimeType":"image/jpeg","data":"iVBORw0KGgo="}},{"inlineData":{"mimeType":` +
+		`"image/png","data":"AA=="}}]},"finishReason":"STOP"}]}`
 	modes(t, func(t *testing.T, ask func(*rig, context.Context, model.Request) (*model.Reply, string, error)) {
 		reply, _, err := ask(newRig(t, answering(fakegemini.Turn{Body: both}), nil), t.Context(),
 			model.Request{Contents: hello})
-		if err != nil || reply.Text != "Here." || !model.HasFile(reply.Content) {
-			t.Errorf("%+v, %v; want the text Here. and a file", reply, err)
+		if err != nil || reply.Text != "Here." || !model.HasLostFile(reply.Content) || len(reply.Files) != 1 ||
+			reply.Files[0].Name != "answer-1.png" || strings.Contains(string(reply.Content), "countersign:") {
+			t.Errorf("%+v, %v; want the text Here., the file answer-1.png and a lost file", reply, err)
 		}
 	})
 	const words = `{"role":"model","parts":[{"text":"\"inlineData\" and \"fileData\""}]}`
-	if model.HasFile(json.RawMessage(words)) {
+	if model.HasLostFile(json.RawMessage(words)) {
 		t.Errorf("%s has a file", words)
 	}
 }

@@ -137,6 +137,7 @@ type expected struct {
 	parts   []json.RawMessage
 	text    string
 	calls   []model.Call
+	picture bool
 }
 
 type recordedChunk struct {
@@ -185,6 +186,7 @@ func (e *expected) part(t *testing.T, raw json.RawMessage) {
 		return
 	}
 	e.parts = append(e.parts, raw)
+	e.picture = e.picture || fields["inlineData"] != nil
 	if s, ok := fields["text"].(string); ok && fields["thought"] != true {
 		e.text += s
 	}
@@ -216,7 +218,7 @@ func (e *expected) judge(kind, finish, block string, candidates int) string {
 		return "correction"
 	case e.outcome != "":
 		return e.outcome
-	case strings.TrimSpace(e.text) == "" && len(e.calls) == 0:
+	case strings.TrimSpace(e.text) == "" && len(e.calls) == 0 && !e.picture:
 		return "correction"
 	}
 	return "answer"
@@ -285,6 +287,26 @@ func compare(t *testing.T, want expected, reply *model.Reply, err error, body []
 	}
 	if err := json.Unmarshal(reply.Content, &content); err != nil || content.Role != "model" {
 		t.Fatalf("content %.200s: %v", reply.Content, err)
+	}
+	pictures := 0
+	for i, p := range want.parts {
+		var of struct{ InlineData *struct{ Data []byte } }
+		if err := json.Unmarshal(p, &of); err != nil || of.InlineData == nil {
+			continue
+		}
+		if pictures == len(reply.Files) || string(reply.Files[pictures].Data) != string(of.InlineData.Data) {
+			t.Fatalf("the reply has %d files, and the picture of part %d is not next among them", len(reply.Files), i)
+		}
+		want.parts[i] = json.RawMessage(fmt.Sprintf(`{"fileData":{"fileUri":"answer:%d","mimeType":%q}}`, pictures,
+			reply.Files[pictures].Type))
+		pictures++
+	}
+	for i, p := range want.parts { // an answer with a file loses its white space
+		if pictures > 0 {
+			var b bytes.Buffer
+			_ = json.Compact(&b, p) // the part was decoded
+			want.parts[i] = b.Bytes()
+		}
 	}
 	if !slices.EqualFunc(content.Parts, want.parts, slices.Equal) {
 		t.Errorf("parts\n%s\nwant\n%s", content.Parts, want.parts)

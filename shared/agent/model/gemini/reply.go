@@ -73,14 +73,21 @@ func (a *answer) reply(req model.Request) (*model.Reply, *fault.Error) {
 		r.Correction = saidNothing
 		return r, nil
 	}
-	content := contentOf(a.parts)
-	parsed, err := model.Parse(content)
+	content, files, err := model.TakeFiles(contentOf(a.parts))
+	var parsed *model.Parsed
+	if err == nil {
+		parsed, err = model.Parse(content)
+	}
 	switch {
+	case fault.Is(err, fault.Model, model.CodeEmpty): // only drafts of pictures
+		r.Correction = saidNothing
+		return r, nil
 	case err != nil:
 		return nil, fault.As(err)
 	case parsed.Text != r.Text:
 		return nil, unreadable()
-	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "" && model.HasFile(content):
+	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "" && len(files) > 0:
+	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "" && model.HasLostFile(content):
 		r.Correction = onlyFile
 		return r, nil
 	case len(parsed.Calls) == 0 && strings.TrimSpace(parsed.Text) == "": // for example only thoughts
@@ -91,7 +98,7 @@ func (a *answer) reply(req model.Request) (*model.Reply, *fault.Error) {
 		r.Correction = corrections[genai.FinishReasonUnexpectedToolCall]
 		return r, nil
 	}
-	r.Content, r.Calls = content, parsed.Calls
+	r.Content, r.Calls, r.Files = content, parsed.Calls, files
 	r.Finish = string(genai.FinishReasonStop)
 	return r, nil
 }
@@ -109,7 +116,7 @@ var corrections = map[genai.FinishReason]string{
 // Messages for the model if no finish reason states the fault of its answer.
 const (
 	saidNothing = "Your last answer held neither words nor a function call. Answer in words, or call a function."
-	onlyFile    = "Your last answer held an image or another file alone, which cannot be shown here. Answer in words."
+	onlyFile    = "Your last answer held a file alone, of a type that cannot be shown here. Answer in words."
 	notFinished = "Your last answer ended before it was complete, and is not used. Nothing was done. Answer again."
 )
 

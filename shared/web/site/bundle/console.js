@@ -1961,18 +1961,21 @@ function badge(count3) {
 var at = "/bundle/intake.js";
 var intake = () => import(at);
 function files2(run, failed) {
-  if (!run.attachments?.length) return "";
-  return el("ul", { class: "plain files" }, ...run.attachments.map((file, i) => el(
+  const all3 = [...run.attachments ?? [], ...run.files ?? []];
+  if (!all3.length) return "";
+  return el("ul", { class: "plain files" }, ...all3.map((file, i) => el(
     "li",
     {},
     el("bdi", {}, file.name),
     ` · ${file.type} · ${sized(file.size)} `,
     file.locationRemoved && "· location removed ",
-    saving(run.runId, i + 1, file.name, failed),
+    file.number && "· from the model ",
+    saving(run.runId, numberOf(file, i), file.name, failed),
     el("br"),
     el("code", { title: "SHA-256" }, file.sha256)
   )));
 }
+var numberOf = (file, i) => file.number ?? i + 1;
 var saving = (runId, number2, name, failed) => button(
   "Save",
   () => download(runId, number2).then((blob) => save(blob, name)).catch(failed),
@@ -1982,8 +1985,9 @@ var saving = (runId, number2, name, failed) => button(
 function sentFiles(m, failed) {
   if (!m.attachments?.length) return "";
   return el("ul", { class: "sent-files", "aria-label": "Files" }, ...m.attachments.map((file, i) => {
-    const blob = () => m.runId ? download(m.runId, i + 1) : contentOf(file);
-    const node = el("li", { class: "file" }, named3(file), m.runId && saving(m.runId, i + 1, file.name, failed));
+    const blob = () => m.runId ? download(m.runId, numberOf(file, i)) : contentOf(file);
+    const keep2 = m.runId && saving(m.runId, numberOf(file, i), file.name, failed);
+    const node = el("li", { class: "file" }, named3(file), keep2);
     preview(node, file, blob);
     return node;
   }));
@@ -2012,8 +2016,9 @@ function pictured(node, file) {
   const run = /^countersign:(\w+)\//.exec(file?.stored)?.[1];
   if (!run) return;
   preview(node, file, async () => {
-    const { attachments: attachments2 } = await client.call("GET", `/api/agent/runs/${run}`);
-    const blob = await download(run, attachments2.findIndex((f) => f.sha256 === file.sha256) + 1);
+    const { attachments: attachments2 = [], files: made = [] } = await client.call("GET", `/api/agent/runs/${run}`);
+    const same = (f) => f.sha256 === file.sha256;
+    const blob = await download(run, made.find(same)?.number ?? attachments2.findIndex(same) + 1);
     if (await (await intake()).sumOf(blob) !== file.sha256) throw new Error("another file");
     return blob;
   }, moved);
