@@ -9,11 +9,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/policy"
+	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
@@ -160,12 +163,18 @@ func (w *deployment) call(uid, method, path, body string) testkit.Answer {
 	return a
 }
 
-// TestHindsightRemovedPermission judges a call whose always-allow entry was removed later. The entry applied when the
-// call was made, so the policy in force changes nothing.
+// TestHindsightRemovedPermission judges calls whose always-allow entry was removed later. The entry allowed one call and
+// was used up at another one, so the policy in force changes nothing.
 func TestHindsightRemovedPermission(t *testing.T) {
 	w := newDeployment(t)
 	w.sends("ana", "bob@example.com", "approve_and_always_allow_recipient")
 	w.sends("ana", "bob@example.com", "")
+	w.changeEntries("ana", func(e *policy.Entry) {
+		for e.UsedOn(time.Now()) < policy.UsedPerDay {
+			e.Use(time.Now())
+		}
+	})
+	w.sends("ana", "bob@example.com", "reject")
 	var list struct{ Entries []struct{ ID string } }
 	if err := json.Unmarshal(w.call("ana", "GET", "/api/agent/allowlist", "").Body, &list); err != nil ||
 		len(list.Entries) != 1 {
@@ -173,8 +182,44 @@ func TestHindsightRemovedPermission(t *testing.T) {
 	}
 	w.call("ana", "DELETE", "/api/agent/allowlist/"+list.Entries[0].ID, "")
 	w.sends("ana", "bob@example.com", "reject")
-	if r := w.hindsight(); r.Judged != 3 || r.Recorded[runs] != 1 || len(r.Changed) != 0 {
-		t.Errorf("%+v; want 3 judged calls of which 1 runs, and no change", r)
+	if r := w.hindsight(); r.Judged != 4 || r.Recorded[runs] == 0 || len(r.Changed) != 0 {
+		t.Errorf("%+v; want 4 judged calls of which some run, and no change", r)
+	}
+	r := w.hindsight("-policy", w.policyFile("POLICY_ALWAYS_ASK=other.example"))
+	if len(r.Changed) != 0 {
+		t.Errorf("with a list for others: %+v; want no change", r.Changed)
+	}
+}
+
+// changeEntries changes the user's always-allow entries in the store.
+func (w *deployment) changeEntries(uid string, change func(*policy.Entry)) {
+	w.t.Helper()
+	var u run.User
+	d, err := document.Get(w.t.Context(), w.App.Store, document.UserPath(uid), &u)
+	for i := range u.Allow {
+		change(&u.Allow[i])
+	}
+	var put store.Write
+	if err == nil {
+		put, err = document.Put(d, d.Fields, u)
+	}
+	if err == nil {
+		_, err = w.App.Store.Commit(w.t.Context(), put)
+	}
+	if err != nil || len(u.Allow) == 0 {
+		w.t.Fatalf("%v: %d entries", err, len(u.Allow))
+	}
+}
+
+// TestHindsightForgedPermission has an always-allow entry without a signature. It did not count when the call was made,
+// and does not count in hindsight.
+func TestHindsightForgedPermission(t *testing.T) {
+	w := newDeployment(t)
+	w.sends("ana", "bob@example.com", "approve_and_always_allow_recipient")
+	w.changeEntries("ana", func(e *policy.Entry) { e.Proof = nil })
+	w.sends("ana", "bob@example.com", "")
+	if r := w.hindsight(); r.Judged != 2 || r.Recorded[asks] != 2 || len(r.Changed) != 0 {
+		t.Errorf("%+v; want 2 judged calls that ask, and no change", r)
 	}
 }
 
@@ -300,5 +345,31 @@ func TestHindsightRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error()+out+errs, canary) {
 			t.Errorf("%v: %v, want %q", args, err, want)
 		}
+	}
+}
+
+var lineInTable = regexp.MustCompile("(?m)^\\|.*\\| `([A-Z_]+=[^`]+)`[^|]*\\|$")
+
+// TestHindsightRules tries the lines of the table of rules from other systems. Those about e-mail change the calls.
+func TestHindsightRules(t *testing.T) {
+	text, err := os.ReadFile("../../shared/agent/policy/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newDeployment(t, "TERMINAL=on")
+	for _, to := range []string{"bob@rival.example", "bob@sub.rival.example", "bob@bank.example"} {
+		w.sends("ana", to, "approve_and_always_allow_recipient")
+		w.sends("ana", to, "")
+	}
+	got := map[string]int{}
+	for _, m := range lineInTable.FindAllStringSubmatch(string(text), -1) {
+		r := w.hindsight("-policy", w.policyFile(m[1]))
+		got[m[1]] = r.Recorded[runs] - r.Policy[runs]
+	}
+	want := map[string]int{"SIDE_EFFECTS=ask": 3, "SIDE_EFFECTS=off": 3, "TERMINAL_DENY=rm,shutdown": 0,
+		"POLICY_PERMITTED=acme.example,partner.example": 3, "POLICY_ALWAYS_ASK=bank.example": 1,
+		"POLICY_DENIED=rival.example,*.rival.example": 2}
+	if !maps.Equal(got, want) {
+		t.Errorf("calls that no longer run without a card: %v; want %v", got, want)
 	}
 }

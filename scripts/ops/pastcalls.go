@@ -33,8 +33,7 @@ const (
 
 // eachCall passes each selected call to each. It reads a page of runs at a time.
 func eachCall(ctx context.Context, st store.Store, env *unit.Env, sel selection, each func(pastCall) error) error {
-	reader := *env
-	reader.Decisions = nil // signatures expire, and nothing is approved here
+	reader := *env // approval.Again changes it
 	q := document.AllRuns(runsPage)
 	if sel.user != "" {
 		q = document.RunsOf(sel.user, runsPage)

@@ -15,6 +15,7 @@ type NotJudged string
 // The values of NotJudged.
 const (
 	BeforePolicy NotJudged = "refused_before_policy" // such as wrong arguments, or a restriction by an earlier call
+	NoPolicy     NotJudged = "always_asked"          // whatever the policy, such as about a plan
 	NoAgent      NotJudged = "agent_unknown"         // this process does not know the run's agent
 	NoTool       NotJudged = "tool_unknown"          // this process does not know the tool
 	NotFitting   NotJudged = "arguments_outdated"    // the tool no longer accepts the recorded arguments
@@ -28,20 +29,23 @@ func (n NotJudged) Error() string { return "approval: the call cannot be judged 
 const RuleNotOffered = "tool_not_offered"
 
 // Again judges a recorded call with the rules, tools and agents of the transition's environment. tx has the run as it
-// was before the call ([unit.Execution.Replay]). The user's permissions are those that the record shows to have applied
-// (entriesThen). Signatures are checked only if the environment has a ring of keys. The error can be a [NotJudged].
+// was before the call ([unit.Execution.Replay]), in an environment that no other goroutine uses. The user's permissions
+// are those that are known to have existed (entriesThen). The error can be a [NotJudged].
 func Again(tx *unit.Tx, id string, call run.ProposedCall) (Judgement, error) {
-	if call.Rule == "" || call.Rule == policy.RuleNarrowed {
+	switch {
+	case call.Rule == policy.RuleNarrowed, call.Rule == "" && call.PolicyDecision == string(policy.Deny):
 		return Judgement{}, BeforePolicy
+	case call.Rule == "":
+		return Judgement{}, NoPolicy
 	}
 	if tx.Ex.Agents.Get(tx.Run.Agent) == nil {
 		return Judgement{}, NoAgent
 	}
-	t := tx.Ex.Toolbox.Proposed(tx.Run, tx.State, call.Tool)
-	if t == nil {
+	t := tx.ToolIn(call.Tool, call.UserInitiated)
+	switch {
+	case t == nil && tx.Ex.Toolbox.Proposed(tx.Run, tx.State, call.Tool) == nil:
 		return Judgement{}, NoTool
-	}
-	if tx.ToolIn(call.Tool, call.UserInitiated) == nil {
+	case t == nil:
 		return Judgement{Decision: policy.Decision{Mode: policy.Deny, Rule: RuleNotOffered}}, nil
 	}
 	targets, err := t.Targets(call.Args)
@@ -50,6 +54,10 @@ func Again(tx *unit.Tx, id string, call run.ProposedCall) (Judgement, error) {
 	}
 	if err := asThen(tx, t, call, targets); err != nil {
 		return Judgement{}, err
+	}
+	if ring := tx.Ex.Decisions; call.Grant != "" || len(call.Allowed) > 0 || call.Rule == policy.RuleUsedUp {
+		tx.Ex.Decisions = nil // the permission counted; its signature, or the key, may be gone
+		defer func() { tx.Ex.Decisions = ring }()
 	}
 	v, err := judge(tx, t, id, call)
 	if err == nil && v.Rule == ruleUnknown && call.Rule != ruleUnknown {
@@ -77,8 +85,8 @@ func asThen(tx *unit.Tx, t *tool.Tool, call run.ProposedCall, targets []tool.Tar
 }
 
 // entriesThen returns the always-allow entries that are known to have existed at the time of the call: those that
-// allowed the call according to its record, even if the user has removed them since, and those that still exist and are
-// older than the call.
+// allowed the call or were used up according to its record, even if the user has removed them since, and those that
+// still exist and are older than the call.
 func entriesThen(tx *unit.Tx, t *tool.Tool, call run.ProposedCall, targets []tool.Target,
 	now []policy.Entry) (then []policy.Entry, err error) {
 	ruling, _, missing := tx.RuleIn(t, call.Args)
@@ -90,20 +98,21 @@ func entriesThen(tx *unit.Tx, t *tool.Tool, call run.ProposedCall, targets []too
 	if e, err := free.CallEntry(tx.Run.UID, t.Name, ruling, tx.Now); err == nil {
 		made = append(made, e)
 	}
+	usedUp := call.Rule == policy.RuleUsedUp
 	for _, e := range made {
-		if slices.Contains(call.Allowed, e.ID) {
+		if usedUp || slices.Contains(call.Allowed, e.ID) {
+			for usedUp && e.UsedOn(tx.Now) < policy.UsedPerDay {
+				e.Use(tx.Now)
+			}
 			then = append(then, e)
 		}
 	}
 	for _, e := range now {
-		if slices.Contains(call.Allowed, e.ID) || e.CreatedAt.After(tx.Now) {
-			continue
+		known := slices.ContainsFunc(then, func(m policy.Entry) bool { return m.ID == e.ID })
+		if !known && !e.CreatedAt.After(tx.Now) {
+			e.Day, e.Used = "", 0
+			then = append(then, e)
 		}
-		e.Day, e.Used = "", 0
-		for call.Rule == policy.RuleUsedUp && e.UsedOn(tx.Now) < policy.UsedPerDay {
-			e.Use(tx.Now)
-		}
-		then = append(then, e)
 	}
 	return then, nil
 }
