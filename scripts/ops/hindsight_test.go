@@ -163,8 +163,8 @@ func (w *deployment) call(uid, method, path, body string) testkit.Answer {
 	return a
 }
 
-// TestHindsightRemovedPermission judges calls whose always-allow entry was removed later. The entry allowed one call and
-// was used up at another one, so the policy in force changes nothing.
+// TestHindsightRemovedPermission judges calls whose always-allow entry was removed later. The entry allowed one call,
+// and was used up at the next, so the policy in force changes nothing.
 func TestHindsightRemovedPermission(t *testing.T) {
 	w := newDeployment(t)
 	w.sends("ana", "bob@example.com", "approve_and_always_allow_recipient")
