@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -59,6 +60,26 @@ func (a *adk) skip(name, why string) {
 	a.set.Skipped = append(a.set.Skipped, fmt.Sprintf("%s/%s: %s", a.file, name, why))
 }
 
+// The keys that ADK writes and this reader knows, in lower case and without underscores.
+var (
+	caseKeys = []string{"evalid", "evalcaseid", "conversation", "sessioninput", "finalsessionstate", "rubrics",
+		"creationtimestamp"}
+	invocationKeys = []string{"invocationid", "usercontent", "finalresponse", "intermediatedata", "rubrics", "tools",
+		"appdetails", "creationtimestamp"}
+	oldTurnKeys = []string{"query", "reference", "expectedtooluse", "expectedintermediateagentresponses"}
+)
+
+// others notes the keys of an object that nothing here reads, unless they are empty.
+func (a *adk) others(name string, n *node, known []string) {
+	for _, key := range slices.Sorted(maps.Keys(fieldsOf(n))) {
+		v, short := n.fields[key], strings.ToLower(strings.ReplaceAll(key, "_", ""))
+		empty := v.null() || slices.Contains([]string{"[]", "{}", `""`}, string(v.value))
+		if !empty && !slices.Contains(known, short) {
+			a.skip(name, v.at+": this key is not known here")
+		}
+	}
+}
+
 // named returns a case with the file's criteria. Of a path, the last element is the name.
 func (a *adk) named(name string) *Case {
 	name = strings.TrimSuffix(path.Base(strings.ReplaceAll(name, "\\", "/")), ".test.json")
@@ -106,6 +127,7 @@ func (a *adk) evalCase(n *node, i int) *Case {
 		a.skip(c.Name, "final_session_state: an agent here has no session state")
 	}
 	c.rubrics = append(c.rubrics, rubricsOf(n.get("rubrics"))...)
+	a.others(c.Name, n, caseKeys)
 	for _, t := range turns {
 		if t.object() {
 			c.turns = append(c.turns, a.invocation(t, c))
@@ -121,6 +143,7 @@ func (a *adk) invocation(n *node, c *Case) turn {
 	if strings.TrimSpace(t.prompt) == "" {
 		n.fail("user_content has no text; the user's words were expected")
 	}
+	a.others(c.Name, n, invocationKeys)
 	c.rubrics = append(c.rubrics, rubricsOf(n.get("rubrics"))...)
 	made := n.get("intermediate_data", "intermediateData")
 	uses := made.get("tool_uses", "toolUses").list(maxEntries)
@@ -162,6 +185,7 @@ func (a *adk) oldTurns(list *node, c *Case) (all []turn) {
 		if strings.TrimSpace(t.prompt) == "" {
 			n.fail("query is missing; the user's words were expected")
 		}
+		a.others(c.Name, n, oldTurnKeys)
 		for _, use := range n.get("expected_tool_use").list(maxEntries) {
 			e := a.use(use, "tool_name", "tool_input")
 			t.calls.expect = append(t.calls.expect, e)

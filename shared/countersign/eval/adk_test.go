@@ -1,6 +1,7 @@
 package eval_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,20 @@ func TestADK(t *testing.T) {
 		if report, _, _ := held(t, set, eval.Options{}, agenttest.Say("18")); report.Passed() {
 			t.Errorf("%s: %+v", name, report)
 		}
+	}
+}
+
+// TestADKUnknownKeys names the keys of a case, an invocation and a turn that are not read and not empty.
+func TestADKUnknownKeys(t *testing.T) {
+	set := load(t, map[string]string{"a.test.json": `{"eval_cases": [{"eval_id": "x", "creationTimestamp": 1, "retries": 2,
+		"tags": [], "conversation": [{"user_content": {"parts": [{"text": "Hi."}]}, "expected_tool_use": [
+		{"tool_name": "q"}], "app_details": {"a": 1}, "later": null}]}]}`,
+		"b.test.json": `[{"query": "Hi.", "reference": "", "tool_use": [{"tool_name": "q"}]}]`})
+	want := []string{"a.test.json/x: eval_cases[0].retries: this key is not known here",
+		"a.test.json/x: eval_cases[0].conversation[0].expected_tool_use: this key is not known here",
+		"b.test.json/b: [0].tool_use: this key is not known here"}
+	if !slices.Equal(set.Skipped, want) {
+		t.Errorf("%q; want %q", set.Skipped, want)
 	}
 }
 
@@ -116,13 +131,14 @@ func TestADKCriteria(t *testing.T) {
 		"in/sets/a.evalset.json/one: session_input.state: ",
 		"in/sets/a.evalset.json/one: eval_cases[0].conversation[0].user_content.parts[1].file_data: only the texts",
 		"in/sets/a.evalset.json/two: conversation_scenario: a simulated user is not supported",
+		"out/b.evalset.json/three: eval_cases[0].conversation[0].was: this key is not known here",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("missing %q in\n%s", want, all)
 		}
 	}
-	if len(report.Skipped) != 6 {
-		t.Errorf("%q; want len(report.Skipped) 6", report.Skipped)
+	if len(report.Skipped) != 7 {
+		t.Errorf("%q; want len(report.Skipped) 7", report.Skipped)
 	}
 	set, err := eval.Load(folder(t, map[string]string{"a.evalset.json": `{"eval_cases": [{` + turn + `}]}`,
 		"test_config.json": "{\"criteria\": {\"response_match_score\":\n{\"threshold\": 8}}}"}))
