@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/tool"
@@ -13,7 +14,8 @@ import (
 
 // Hooks are functions of the program that an agent calls around its model and its tools. Each may be nil. A hook can
 // inspect, change the text that the model reads, or stop; it cannot approve a call. The arguments of a call cannot be
-// changed, because a person has approved exactly them.
+// changed, because a person has approved exactly them. A hook that panics counts as one that returns an error, which has
+// the stack.
 //
 // An agent calls the hooks of one session one after the other, and those of several sessions at once. After a crash, a
 // request or a call is made again with its hooks. The SessionContext of BeforeModel and AfterModel has no ActionID, and
@@ -96,12 +98,17 @@ func (m hookedModel) Generate(ctx context.Context, req model.Request, delta func
 }
 
 func (m hookedModel) before(ctx context.Context, hooks Hooks, req *model.Request) error {
-	r := &ModelRequest{Instructions: req.System, Contents: append([]json.RawMessage(nil), req.Contents...),
+	r := &ModelRequest{Instructions: req.System, Contents: make([]json.RawMessage, len(req.Contents)),
 		Temperature: req.Settings.Temperature, MaxOutputTokens: int(req.Settings.MaxOutputTokens)}
+	for i, raw := range req.Contents {
+		r.Contents[i] = slices.Clone(raw)
+	}
 	for _, t := range req.Tools {
 		r.Tools = append(r.Tools, t.Name)
 	}
-	if err := hooks.BeforeModel(ctx, m.core.contextIn(ctx), r); err != nil {
+	if err := tool.Guard("the hook BeforeModel", func() error {
+		return hooks.BeforeModel(ctx, m.core.contextIn(ctx), r)
+	}); err != nil {
 		return stopMove(ctx, err)
 	}
 	kept := map[string]bool{req.Settings.Forced: true} // the service refuses a forced tool that it does not know
@@ -124,9 +131,11 @@ func (m hookedModel) after(ctx context.Context, hooks Hooks, reply *model.Reply)
 	a := &ModelAnswer{Text: reply.Text, Usage: Usage(reply.Usage), Model: reply.Model, Finish: reply.Finish}
 	for _, c := range reply.Calls {
 		t := m.core.tools[c.Name]
-		a.Calls = append(a.Calls, CallInfo{c.Name, t != nil && t.SideEffect, c.Args})
+		a.Calls = append(a.Calls, CallInfo{c.Name, t != nil && t.SideEffect, slices.Clone(c.Args)})
 	}
-	if err := hooks.AfterModel(ctx, m.core.contextIn(ctx), a); err != nil {
+	if err := tool.Guard("the hook AfterModel", func() error {
+		return hooks.AfterModel(ctx, m.core.contextIn(ctx), a)
+	}); err != nil {
 		return stopMove(ctx, err)
 	}
 	if a.Text == reply.Text {
@@ -147,9 +156,12 @@ func (c *core) hooked(t *tool.Tool) *tool.Tool {
 		return t
 	}
 	return t.Around(func(ctx context.Context, call tool.Call, execute tool.Execute) (json.RawMessage, error) {
-		s, shown := c.contextOf(call), CallInfo{t.Name, t.SideEffect, call.Args}
+		s := c.contextOf(call)
+		shown := func() CallInfo { return CallInfo{t.Name, t.SideEffect, slices.Clone(call.Args)} }
 		if hooks.BeforeTool != nil {
-			if err := hooks.BeforeTool(ctx, s, shown); err != nil {
+			if err := tool.Guard("the hook BeforeTool", func() error {
+				return hooks.BeforeTool(ctx, s, shown())
+			}); err != nil {
 				return nil, hookError(err)
 			}
 		}
@@ -161,7 +173,7 @@ func (c *core) hooked(t *tool.Tool) *tool.Tool {
 		if err != nil {
 			r.Err = veryError(err)
 		}
-		wrong := hooks.AfterTool(ctx, s, shown, r)
+		wrong := tool.Guard("the hook AfterTool", func() error { return hooks.AfterTool(ctx, s, shown(), r) })
 		switch {
 		case err != nil && wrong != nil:
 			return nil, &modelError{err, errors.Join(veryError(err), wrong)}

@@ -1,9 +1,12 @@
 package countersign_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -317,5 +320,107 @@ func TestBeforeModelWithForcedTool(t *testing.T) {
 	}
 	if r := m.Requests()[0]; toolNames(r) != "final_answer" || r.Settings.MaxOutputTokens != 1<<20 {
 		t.Errorf("the request has the tools %q and the settings %+v", toolNames(r), r.Settings)
+	}
+}
+
+// TestHookPanics has hooks that panic. The program goes on: Send returns the error, or the call fails, and the error or
+// the log has the place.
+func TestHookPanics(t *testing.T) {
+	for name, hooks := range map[string]countersign.Hooks{
+		"BeforeModel": {BeforeModel: func(context.Context, *countersign.SessionContext, *countersign.ModelRequest) error {
+			panic("hunter2")
+		}},
+		"AfterModel": {AfterModel: func(context.Context, *countersign.SessionContext, *countersign.ModelAnswer) error {
+			panic("hunter2")
+		}},
+		"BeforeTool": {BeforeTool: func(context.Context, *countersign.SessionContext, countersign.CallInfo) error {
+			panic("hunter2")
+		}},
+		"AfterTool": {AfterTool: func(context.Context, *countersign.SessionContext, countersign.CallInfo,
+			*countersign.ToolResult) error {
+			panic("hunter2")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			m := newScript(call("get_weather", map[string]any{"city": "Lisbon"}), say("So."))
+			s := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{getWeather}, Hooks: hooks,
+				LogLevel: "error", Logger: slog.New(slog.NewTextHandler(&log, nil))}).NewSession()
+			res, err := s.Send(t.Context(), "How is Lisbon?")
+			if strings.HasSuffix(name, "Model") == (err == nil) {
+				t.Errorf("%+v, %v", res, err)
+			}
+			all := fmt.Sprint(err, log.String(), m.Requests())
+			if !strings.Contains(all, "hooks_test.go") || strings.Contains(all, "hunter2") {
+				t.Errorf("the error is %v; the log has %s", err, log.String())
+			}
+			if last := m.Requests(); len(last) == 2 && strings.Contains(asLines(last[1].Contents), "hooks_test.go") {
+				t.Errorf("the model reads %s", asLines(last[1].Contents))
+			}
+		})
+	}
+}
+
+// TestHookPanicsAtEffect checks that an effect has not happened if BeforeTool panics, and has if AfterTool does.
+func TestHookPanicsAtEffect(t *testing.T) {
+	for want, hooks := range []countersign.Hooks{
+		{BeforeTool: func(context.Context, *countersign.SessionContext, countersign.CallInfo) error { panic("boom") }},
+		{AfterTool: func(context.Context, *countersign.SessionContext, countersign.CallInfo,
+			*countersign.ToolResult) error {
+			panic("boom")
+		}},
+	} {
+		calls := 0
+		m := newScript(call("mail", map[string]any{"city": "Porto"}), say("So."))
+		res := send(t, newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{counted(&calls)},
+			Effects: countersign.AutoApprove, Hooks: hooks}).NewSession(), "go")
+		if calls != want || res.Status != countersign.Completed {
+			t.Errorf("%d calls, %+v; want %d", calls, res, want)
+		}
+	}
+}
+
+// TestHookKeepsArguments has hooks that write into the arguments of a call and into the contents of a request. The call
+// runs with what was approved, and the session keeps its contents.
+func TestHookKeepsArguments(t *testing.T) {
+	spoil := func(all ...json.RawMessage) error {
+		for _, raw := range all {
+			copy(raw, bytes.ReplaceAll(raw, []byte("Porto"), []byte("Paris")))
+		}
+		return nil
+	}
+	var city string
+	mail := countersign.DefineEffect(countersign.EffectConfig[place, string]{Name: "mail", Description: "It mails."},
+		func(place) countersign.Preview { return countersign.Preview{Title: "Mail"} },
+		func(_ context.Context, _ *countersign.SessionContext, in place) (string, error) {
+			city = in.City
+			return "sent", nil
+		})
+	m := newScript(call("mail", map[string]any{"city": "Porto"}), say("Sent."), say("Again."))
+	s := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{mail}, Effects: countersign.AutoApprove,
+		Hooks: countersign.Hooks{
+			BeforeModel: func(_ context.Context, _ *countersign.SessionContext, r *countersign.ModelRequest) error {
+				return spoil(r.Contents...)
+			},
+			AfterModel: func(_ context.Context, _ *countersign.SessionContext, a *countersign.ModelAnswer) error {
+				for _, c := range a.Calls {
+					_ = spoil(c.Args)
+				}
+				return nil
+			},
+			BeforeTool: func(_ context.Context, _ *countersign.SessionContext, c countersign.CallInfo) error {
+				return spoil(c.Args)
+			},
+			AfterTool: func(_ context.Context, _ *countersign.SessionContext, c countersign.CallInfo,
+				_ *countersign.ToolResult) error {
+				return spoil(c.Args)
+			}}}).NewSession()
+	send(t, s, "Write to Porto.")
+	if city != "Porto" {
+		t.Errorf("the call runs for %s; want Porto", city)
+	}
+	messages, err := s.Messages(t.Context())
+	if b, _ := json.Marshal(messages); err != nil || bytes.Contains(b, []byte("Paris")) {
+		t.Errorf("the session has %s, %v", b, err)
 	}
 }

@@ -35,14 +35,29 @@ func (t *Tool) recoverPanic(err *error, effect bool) {
 	if r == nil {
 		return
 	}
-	what := fmt.Sprintf("a value of type %T", r)
-	if e, ok := r.(runtime.Error); ok {
-		what = e.Error()
-	}
-	died := &panicked{fmt.Sprintf("tool %s panicked with %s\n%s", t.Name, what, debug.Stack())}
+	died := panicOf("tool "+t.Name, r)
 	if effect {
 		*err = Ambiguous(died)
 		return
 	}
 	*err = fault.New(fault.Tool, "tool_panicked", "The tool failed with an internal error.").Because(died)
+}
+
+// Guard calls a function of the program, and returns a panic of it as an error that [IsPanic] recognises. name is the
+// function's, for the log.
+func Guard(name string, f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = panicOf(name, r)
+		}
+	}()
+	return f()
+}
+
+func panicOf(name string, r any) *panicked {
+	what := fmt.Sprintf("a value of type %T", r)
+	if e, ok := r.(runtime.Error); ok {
+		what = e.Error()
+	}
+	return &panicked{fmt.Sprintf("%s panicked with %s\n%s", name, what, debug.Stack())}
 }
