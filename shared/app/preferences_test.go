@@ -352,8 +352,8 @@ func TestPreferredLanguage(t *testing.T) {
 	}
 }
 
-// TestWorkingHoursMoved moves an event, which always needs an approval. Outside of the working hours, also when the time
-// is given in another zone, the card warns. A change that keeps the time has no warning.
+// TestWorkingHoursMoved moves an event, which always needs an approval. Outside of the working hours, also when the
+// time is given in another zone, the card warns. A change that keeps the time has no warning.
 func TestWorkingHoursMoved(t *testing.T) {
 	w := deploy(t, "AGENTS="+daysAgent(t, calendar.Update))
 	w.has("ana", "Lunch")

@@ -15,16 +15,16 @@ import (
 	"github.com/countersign-run/countersign/shared/tools/gmail"
 )
 
-// TestSignatureOnce sends, answers and forwards e-mails and leaves drafts, with a text and an HTML version. Whatever the
-// model has signed itself, each version has the signature once, above what is quoted.
+// TestSignatureOnce sends and forwards e-mails and leaves drafts of answers, with a text and an HTML version. Each
+// version has the signature once, above the quotation, also if the model has signed one or both.
 func TestSignatureOnce(t *testing.T) {
 	const signature = "Zoë “Zo” O'Hara <zoe@acme.example>\nACME & Søn 🌊"
 	inHTML := strings.ReplaceAll(html.EscapeString(signature), "\n", "</div>\n<div>")
 	for name, c := range map[string]struct{ text, html string }{
 		"unsigned":                 {"Noon is fine.", "<p>Noon is <b>fine</b>.</p>"},
-		"signed in both":           {"Noon is fine.\n\n-- \n" + signature, "<p>Noon is fine.</p><div>" + inHTML + "</div>"},
+		"signed in both":           {"Noon is fine.\n\n-- \n" + signature, "<p>Noon is fine.<div>" + inHTML + "</div>"},
 		"signed in the text":       {"Noon is fine.\n\n" + signature + "\n", "<p>Noon is fine.</p>"},
-		"signed in the HTML":       {"Noon is fine.", "<html><body>Noon is fine.<br>--<br>" + inHTML + "</body></html>"},
+		"signed in the HTML":       {"Noon is fine.", "<html>Noon is fine.<br>--<br>" + inHTML + "</html>"},
 		"signed in another form":   {"Noon is fine.\n" + strings.ReplaceAll(signature, "ë", "e\u0308"), ""},
 		"with the name at its end": {"Noon is fine for Zoë", "<p>Noon is fine for Z<i>o</i>ë</p>"},
 	} {
@@ -76,7 +76,7 @@ func signedOnce(t *testing.T, body, signature string, quotes, isHTML bool) {
 	above, below, found := strings.Cut(body, signature)
 	if !found || strings.Contains(below, signature) || strings.Contains(above, "Is noon fine?") ||
 		strings.Contains(below, "Is noon fine?") != quotes {
-		t.Errorf("it does not have the signature once, above what is quoted:\n%s", body)
+		t.Errorf("it does not have the signature once, above the quotation:\n%s", body)
 	}
 }
 

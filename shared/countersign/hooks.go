@@ -14,8 +14,8 @@ import (
 
 // Hooks are functions of the program that an agent calls around its model and its tools. Each may be nil. A hook can
 // inspect, change the text that the model reads, or stop; it cannot approve a call. The arguments of a call cannot be
-// changed, because a person has approved exactly them. A hook that panics counts as one that returns an error, which has
-// the stack.
+// changed, because a person has approved exactly them. A hook that panics counts as one that returns an error, and the
+// error has the stack.
 //
 // An agent calls the hooks of one session one after the other, and those of several sessions at once. After a crash, a
 // request or a call is made again with its hooks. The SessionContext of BeforeModel and AfterModel has no ActionID, and

@@ -327,7 +327,8 @@ func TestBeforeModelWithForcedTool(t *testing.T) {
 // the log has the place.
 func TestHookPanics(t *testing.T) {
 	for name, hooks := range map[string]countersign.Hooks{
-		"BeforeModel": {BeforeModel: func(context.Context, *countersign.SessionContext, *countersign.ModelRequest) error {
+		"BeforeModel": {BeforeModel: func(context.Context, *countersign.SessionContext,
+			*countersign.ModelRequest) error {
 			panic("hunter2")
 		}},
 		"AfterModel": {AfterModel: func(context.Context, *countersign.SessionContext, *countersign.ModelAnswer) error {
@@ -381,7 +382,7 @@ func TestHookPanicsAtEffect(t *testing.T) {
 }
 
 // TestHookKeepsArguments has hooks that write into the arguments of a call and into the contents of a request. The call
-// runs with what was approved, and the session keeps its contents.
+// runs with the approved ones, and the session keeps its contents.
 func TestHookKeepsArguments(t *testing.T) {
 	spoil := func(all ...json.RawMessage) error {
 		for _, raw := range all {
@@ -397,8 +398,8 @@ func TestHookKeepsArguments(t *testing.T) {
 			return "sent", nil
 		})
 	m := newScript(call("mail", map[string]any{"city": "Porto"}), say("Sent."), say("Again."))
-	s := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{mail}, Effects: countersign.AutoApprove,
-		Hooks: countersign.Hooks{
+	s := newAgent(t, countersign.Options{Provider: m, Tools: []*countersign.Tool{mail},
+		Effects: countersign.AutoApprove, Hooks: countersign.Hooks{
 			BeforeModel: func(_ context.Context, _ *countersign.SessionContext, r *countersign.ModelRequest) error {
 				return spoil(r.Contents...)
 			},

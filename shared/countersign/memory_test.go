@@ -15,7 +15,7 @@ import (
 )
 
 // TestPreferences sets a user's preferences. Another agent of the store reads them, also inside a tool; another user
-// has none; what is wrong or outdated changes nothing.
+// has none; a wrong or outdated value changes nothing.
 func TestPreferences(t *testing.T) {
 	st, err := embedded.OpenMemory(time.Now)
 	if err != nil {
@@ -77,8 +77,8 @@ func TestPreferences(t *testing.T) {
 // TestNotes remembers a note after an approval. The model of a later session reads it before the prompt; its user edits
 // and deletes it; another user has none.
 func TestNotes(t *testing.T) {
-	m := newScript(call("remember", map[string]any{"text": "Ana's  office is in Aarhus."}), say("Noted."), say("Aarhus."),
-		say("I do not know."))
+	m := newScript(call("remember", map[string]any{"text": "Ana's  office is in Aarhus."}), say("Noted."),
+		say("Aarhus."), say("I do not know."))
 	var asked []string
 	agent := agenttest.New(t, countersign.Options{Provider: m, Memory: true,
 		Approve: func(_ context.Context, a countersign.Approval) (countersign.Decision, error) {

@@ -95,8 +95,8 @@ func instructions(ctx context.Context, ex *unit.Execution, agent *registry.Agent
 	return s, err
 }
 
-// present returns what the model reads behind the history: what the agent says of the present, the user's notes, and the
-// page's context. It is the same for every turn of the run.
+// present returns the text that the model reads behind the history: the agent's text of the present, the user's notes,
+// and the page's context. It is the same for every turn of the run.
 func present(ex *unit.Execution, agent *registry.Agent) string {
 	text := ""
 	if ex.State.Plan == nil && agent.Present != nil {
