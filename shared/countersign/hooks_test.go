@@ -323,7 +323,7 @@ func TestBeforeModelWithForcedTool(t *testing.T) {
 	}
 }
 
-// TestHookPanics has hooks that panic. The program goes on: Send returns the error, or the call fails, and the error or
+// TestHookPanics has hooks that panic. The program continues: Send returns the error, or the call fails. The error or
 // the log has the place.
 func TestHookPanics(t *testing.T) {
 	for name, hooks := range map[string]countersign.Hooks{
