@@ -129,7 +129,7 @@ func joined(a, b []json.RawMessage) entry {
 	for _, p := range slices.Concat(a, b) {
 		parts = append(parts, p)
 	}
-	return entry{raw: encodeUser(parts), role: User, words: true}
+	return entry{raw: encodeContent(User, parts), role: User, words: true}
 }
 
 // Append adds contents from another [Contents.JSON] and keeps their bytes. Text that follows text becomes one content.
@@ -294,7 +294,7 @@ func (c *Contents) AddResponses(rs []Response) error {
 		}
 		parts[i] = p
 	}
-	c.entries = append(c.entries, entry{raw: encodeUser(parts), role: User})
+	c.entries = append(c.entries, entry{raw: encodeContent(User, parts), role: User})
 	if len(c.queued) > 0 {
 		c.addText(User, c.queued...)
 	}
@@ -378,11 +378,11 @@ func encodeTexts(role Role, texts []string) json.RawMessage {
 	}{role, parts})
 }
 
-func encodeUser(parts []any) json.RawMessage {
+func encodeContent(role Role, parts []any) json.RawMessage {
 	return encode(struct {
 		Role  Role  `json:"role"`
 		Parts []any `json:"parts"`
-	}{User, parts})
+	}{role, parts})
 }
 
 // encode encodes a value as JSON without HTML escapes. The value must be encodable.

@@ -24,7 +24,7 @@ func (c *Contents) AddFiles(files ...FileData) error {
 	for i, f := range files {
 		parts[i] = map[string]any{"fileData": f}
 	}
-	return c.Append(encodeUser(parts))
+	return c.Append(encodeContent(User, parts))
 }
 
 // stored returns the reference of a part that is a stored file.

@@ -65,7 +65,7 @@ func withOutputs(raw json.RawMessage, limit int) json.RawMessage {
 			return raw
 		}
 	}
-	return encodeUser(parts)
+	return encodeContent(User, parts)
 }
 
 // leastKept is the minimum number of bytes that CutResults keeps of a result.
@@ -117,5 +117,5 @@ func cutResults(raw json.RawMessage, rs []Response, newest int) (json.RawMessage
 		}
 		parts[j] = p
 	}
-	return encodeUser(parts), newest
+	return encodeContent(User, parts), newest
 }
