@@ -187,8 +187,8 @@ func (h *Hosts) List(ctx context.Context, uid string) ([]terminal.Host, error) {
 }
 
 // Edit changes the user's host. A waiting command whose card would change needs approval again, and the next command
-// already runs by the new rules. Errors: AuthError not_found, ValidationError, terminal_off, and ToolExecutionError
-// token_key and store_unavailable.
+// already runs by the new rules. Errors: AuthError not_found, ValidationError, PolicyError terminal_off, and
+// ToolExecutionError token_key and store_unavailable.
 func (h *Hosts) Edit(ctx context.Context, uid, id string, in terminal.HostEdit) (host terminal.Host, err error) {
 	if err := h.on(); err != nil {
 		return terminal.Host{}, err
