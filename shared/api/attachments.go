@@ -12,7 +12,6 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/api/stream"
-	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/base/visible"
 	"github.com/countersign-run/countersign/shared/engine/loop"
@@ -146,13 +145,13 @@ func (c *checked) add(name string, data []byte, field func(string) string) error
 
 // addUploaded checks one more file that was uploaded before.
 func (c *checked) addUploaded(a attachedBody, field func(string) string) error {
-	switch name, _ := visible.Line(a.Name); {
+	switch {
 	case !run.ValidID(a.FileID):
 		return fault.Invalid(field("fileId"), "invalid ID")
 	case a.Data != "":
 		return fault.Invalid(field("data"), "must be absent, because fileId is set")
 	default:
-		c.files = append(c.files, attachment.File{Name: clip.Text(name, attachment.MaxName), FileID: a.FileID})
+		c.files = append(c.files, attachment.File{Name: attachment.NameOf(a.Name), FileID: a.FileID})
 		return nil
 	}
 }

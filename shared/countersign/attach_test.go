@@ -3,6 +3,7 @@ package countersign_test
 import (
 	"encoding/base64"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -188,3 +189,28 @@ type files = []countersign.Attachment
 type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, errors.New("the disk is gone") }
+
+// TestAttachUnreadable sends a file that Gemini refuses, such as a PDF with a password. The error names the file as a
+// possible reason. The session continues without it.
+func TestAttachUnreadable(t *testing.T) {
+	fake := fakegemini.New(func(r fakegemini.Request) fakegemini.Turn {
+		if strings.Contains(asLines(r.Raw), "inlineData") {
+			return fakegemini.Turn{Status: http.StatusBadRequest}
+		}
+		return fakegemini.Turn{Text: "Hello."}
+	})
+	s := newAgent(t, countersign.Options{Provider: countersign.Gemini(countersign.GeminiConfig{
+		APIKey: "k-0000000000000000000000000000000000000", BaseURL: newServer(t, fake)})}).NewSession()
+	_, err := s.Send(t.Context(), "Read it.", attach("locked.pdf", "%PDF-1.7"))
+	if err == nil || !strings.Contains(err.Error(), "may be a file") {
+		t.Fatalf("%v; want an error that names the file as a possible reason", err)
+	}
+	res, err := s.Send(t.Context(), "Hello.")
+	if err != nil || res.Text != "Hello." {
+		t.Fatalf("%+v, %v; want an answer, without the file", res, err)
+	}
+	requests := fake.Requests()
+	if sent := asLines(requests[len(requests)-1].Raw); !strings.Contains(sent, "request with it was refused") {
+		t.Errorf("the model gets %s; want a line in place of the file", sent)
+	}
+}

@@ -98,6 +98,11 @@ func FileTokens(contents ...json.RawMessage) (n int) {
 	return n
 }
 
+// WithoutFiles returns the contents with the line in place of each stored file of the user.
+func WithoutFiles(contents []json.RawMessage, line string) ([]json.RawMessage, error) {
+	return WithFiles(contents, func(attachment.Ref) (string, *attachment.File, error) { return line, nil, nil })
+}
+
 // inline is a file whose bytes are in the request.
 type inline struct {
 	Type string `json:"mimeType"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/countersign-run/countersign/shared/agent/model"
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -109,10 +110,19 @@ func recordEnd(tx *unit.Tx, end *run.End, words int) error {
 		if err != nil {
 			return err
 		}
+		if f := end.Error; f != nil && f.Code == model.CodeRefused && len(tx.State.Turns) == 0 {
+			// otherwise the service would refuse each later request of the thread
+			if contents, err = model.WithoutFiles(contents, refusedFile); err != nil {
+				return err
+			}
+		}
 		tx.Kept = &unit.Kept{Contents: contents, Recorded: recorded}
 	}
 	return tx.AppendLastMessage(end, words)
 }
+
+// refusedFile is in the place of a file in a request that the model's service refused.
+const refusedFile = "[A file that the user attached is left out: the request with it was refused.]"
 
 // closeAction closes an action that will no longer be executed.
 func closeAction(tx *unit.Tx, a *run.Action, end *run.End) error {

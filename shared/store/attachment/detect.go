@@ -3,6 +3,7 @@ package attachment
 import (
 	"bytes"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -19,7 +20,7 @@ const MaxName = 100
 // New returns the file with its type, and a picture or movie without the place where it was taken. The content decides
 // the type; the name does not. The error's field is name or data, and its message says what the content is instead.
 func New(name string, data []byte) (File, error) {
-	name, _ = visible.Line(name)
+	name = NameOf(name)
 	if visible.Blank(name) {
 		return File{}, fault.Invalid("name", "a file name is required")
 	}
@@ -28,8 +29,21 @@ func New(name string, data []byte) (File, error) {
 		return File{}, fault.Invalid("data", "%s; these are accepted: %s", instead, Accepted)
 	}
 	data, removed := withoutLocation(mime, data)
-	return File{Name: clip.Text(name, MaxName), Type: mime, Data: data, LocationRemoved: removed}, nil
+	return File{Name: name, Type: mime, Data: data, LocationRemoved: removed}, nil
 }
+
+// NameOf returns the shown name of a file: one line without its folders. A name that is cut keeps its extension.
+func NameOf(name string) string {
+	name, _ = visible.Line(name)
+	name = name[strings.LastIndexAny(name, `/\`)+1:]
+	if ext := path.Ext(name); len(name) > MaxName && len(ext) <= maxExtension {
+		return clip.Text(strings.TrimSuffix(name, ext), MaxName-len(ext)) + ext
+	}
+	return clip.Text(name, MaxName)
+}
+
+// maxExtension is the length limit of an extension that a cut name keeps.
+const maxExtension = 10
 
 // Generated returns a file that a model made, with its type. Its bytes stay as they are, because the model's signature
 // may cover them. ok is false for a type that Gemini does not read.
@@ -94,10 +108,12 @@ func typeOf(data []byte) (mime, instead string) {
 	switch {
 	case text:
 		return "text/plain", ""
+	case isUTF16(data):
+		return "", "text in UTF-16, which must be saved in UTF-8"
 	case laterPDF.MatchString(string(data[:min(len(data), pdfWithin)])):
 		return "application/pdf", ""
 	case !utf8.Valid(data) && !slices.ContainsFunc(data, func(b byte) bool { return unprintable(rune(b)) }):
-		return "", "text that is not in UTF-8"
+		return "", "text that is not in UTF-8, in which it must be saved"
 	}
 	return "", "a file of another type"
 }
@@ -143,6 +159,18 @@ func ofBrands(brands []string, data []byte) (mime, instead string) {
 		return "", "a sequence of HEIC pictures"
 	}
 	return movieOf(brands[0], data)
+}
+
+// isUTF16 reports whether the data are text in UTF-16 without a byte order mark, mostly of ASCII characters.
+func isUTF16(data []byte) bool {
+	head := data[:min(len(data), 1024)&^1]
+	var zeros [2]int
+	for i, b := range head {
+		if b == 0 {
+			zeros[i%2]++
+		}
+	}
+	return len(head) > 0 && min(zeros[0], zeros[1]) == 0 && max(zeros[0], zeros[1]) > len(head)/2*3/4
 }
 
 // isText reports whether the data are text in UTF-8.

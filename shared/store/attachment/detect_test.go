@@ -123,7 +123,7 @@ func TestRefused(t *testing.T) {
 		"empty":                {"", "an empty file"},
 		"UTF-16 of Notepad":    {"\xff\xfeh\x00i\x00", "UTF-16"},
 		"UTF-16, high first":   {"\xfe\xff\x00h\x00i", "UTF-16"},
-		"UTF-16 without mark":  {"h\x00i\x00", "another type"},
+		"UTF-16 without mark":  {"h\x00i\x00", "UTF-16"},
 		"CSV in Windows-1252":  {"Name;Gr\xf6\xdfe\r\n", "not in UTF-8"},
 		"DOCX":                 {"PK\x03\x04\x14\x00\x06\x00", "Office"},
 		"ZIP with a PDF":       {"PK\x03\x04\x14\x00\x00\x00%PDF-1.4\n\xff", "ZIP"},
@@ -162,5 +162,29 @@ func TestRefused(t *testing.T) {
 	f, err := attachment.New("a\u202efdp.exe"+strings.Repeat("x", 300), []byte("a"))
 	if err != nil || !strings.HasPrefix(f.Name, "a⟨U+202E⟩fdp") || len(f.Name) > 110 {
 		t.Errorf("%v: the name is %q", err, f.Name)
+	}
+}
+
+// TestNameOf has names with folders, names that are too long, and characters that change how a name looks.
+func TestNameOf(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	for name, want := range map[string]string{
+		"a.png": "a.png", "../../etc/passwd": "passwd", `C:\pictures\a.png`: "a.png", "📷 a.png": "📷 a.png",
+		"in\u202egnp.exe": "in⟨U+202E⟩gnp.exe", long + ".png": long[:90] + " […].png", "dir/": "",
+		long + "." + long: long[:94] + " […]",
+	} {
+		if got := attachment.NameOf(name); got != want {
+			t.Errorf("%.40q is shown as %q; want %q", name, got, want)
+		}
+	}
+}
+
+// TestTextInUTF16 has text in UTF-16 with and without a byte order mark. The error says how to save it.
+func TestTextInUTF16(t *testing.T) {
+	for _, data := range []string{"\xff\xfeN\x00a\x00", "N\x00a\x00m\x00e\x00;\x00", "\x00N\x00a\x00m\x00e\x00;"} {
+		_, err := attachment.New("a.csv", []byte(data))
+		if err == nil || !strings.Contains(err.Error(), "text in UTF-16, which must be saved in UTF-8") {
+			t.Errorf("%q: %v; want that it must be saved in UTF-8", data, err)
+		}
 	}
 }

@@ -26,6 +26,7 @@ const edges = [2048, 1600, 1200, 800]; // pixels of the longer edge of a picture
  * request has this file already
  */
 export async function take(file, others, uploads = false) {
+  file = turned(file);
   const wrong = (words) => new Error(`${file.name}: ${words}`);
   if (others.length >= most) throw wrong(`a request can have ${most} files. Remove one to add this one.`);
   const inside = room - sizeOf(others.filter((f) => f.data));
@@ -54,6 +55,13 @@ export async function take(file, others, uploads = false) {
   const taken = { name: unlike(name, others), type, size: blob.size, ...content,
     ...(blob !== file && { from: file.size }) };
   return { file: taken, ...(content.sum && { blob }) };
+}
+
+// turned returns the file. Characters of its name that turn the direction of text are readable, as on the server.
+function turned(file) {
+  const name = file.name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (c) => `⟨U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`);
+  return name === file.name ? file : new File([file], name, file);
 }
 
 const sizeOf = (files) => files.reduce((sum, f) => sum + f.size, 0);

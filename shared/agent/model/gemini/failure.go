@@ -1,11 +1,13 @@
 package gemini
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,9 +44,10 @@ func (m *Model) explain(ctx context.Context, ex *exchange, err error, shown bool
 		return &failure{fault: busy("The connection to Gemini was lost.").Because(errors.Join(ex.broken, ctx.Err())),
 			again: !shown}
 	case ex.status < 200 || ex.status > 299:
-		return m.refusal(parseStatus(ex.status, ex.body.Bytes()), ex.header)
+		return m.refusal(parseStatus(ex.status, ex.body.Bytes()), ex)
 	case errors.As(err, &api): // in the middle of a stream
-		f := m.refusal(status{Code: api.Code, Status: api.Status, Details: api.Details}, nil)
+		s := status{Code: api.Code, Status: api.Status, Details: api.Details}
+		f := m.refusal(s, &exchange{contents: ex.contents})
 		f.again = f.again && !shown
 		return f
 	}
@@ -109,8 +112,8 @@ func parseStatus(code int, body []byte) status {
 }
 
 // refusal returns the failure for an error of the service, with a message from this package.
-func (m *Model) refusal(s status, header http.Header) *failure {
-	f := &failure{after: max(s.retryDelay(), outbound.RetryAfter(header, m.cfg.Now()))}
+func (m *Model) refusal(s status, ex *exchange) *failure {
+	f := &failure{after: max(s.retryDelay(), outbound.RetryAfter(ex.header, m.cfg.Now()))}
 	switch s.Code {
 	case http.StatusTooManyRequests:
 		f.again, f.fault = true, busy("Gemini is asked too much at the moment.")
@@ -127,12 +130,23 @@ func (m *Model) refusal(s status, header http.Header) *failure {
 		f.fault = refused("Gemini does not know the model that this service asks for, or the address is wrong.")
 	default:
 		f.fault = refused("Gemini did not accept the request.")
+		if ex.hasFile() {
+			f.fault = refused("Gemini did not accept the request. The reason may be a file: one that is damaged, " +
+				"that needs a password, or of a type that this model does not read.")
+		}
 		if info := s.detail("ErrorInfo"); info != nil && strings.HasPrefix(fmt.Sprint(info["reason"]), "API_KEY_") {
 			f.fault = refused("Gemini did not accept the key of this service.")
 		}
 	}
 	f.fault = f.fault.After(f.after).Because(fmt.Errorf("gemini: status %d%s", s.Code, reason(s.Status)))
 	return f
+}
+
+// hasFile reports whether the request has a file.
+func (ex *exchange) hasFile() bool {
+	return slices.ContainsFunc(ex.contents, func(c json.RawMessage) bool {
+		return bytes.Contains(c, []byte(`"inlineData"`))
+	})
 }
 
 func refused(message string) *fault.Error {

@@ -119,6 +119,7 @@ var largest = 20 << 20;
 var readable = 48 << 20;
 var edges = [2048, 1600, 1200, 800];
 async function take(file, others, uploads = false) {
+  file = turned(file);
   const wrong = (words) => new Error(`${file.name}: ${words}`);
   if (others.length >= most) throw wrong(`a request can have ${most} files. Remove one to add this one.`);
   const inside = room - sizeOf(others.filter((f) => f.data));
@@ -155,6 +156,13 @@ async function take(file, others, uploads = false) {
     ...blob !== file && { from: file.size }
   };
   return { file: taken, ...content.sum && { blob } };
+}
+function turned(file) {
+  const name = file.name.replace(
+    /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (c) => `⟨U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`
+  );
+  return name === file.name ? file : new File([file], name, file);
 }
 var sizeOf = (files) => files.reduce((sum, f) => sum + f.size, 0);
 var tooLarge = (size, left, limit) => left === limit ? `${sized(size)}; the limit is ${sized(limit)}.` : `${sized(size)}; a request can have ${sized(limit)} of files, of which ${sized(left)} are left.`;

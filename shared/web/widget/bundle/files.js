@@ -45,7 +45,7 @@ var Files = class {
   add(files) {
     const added = [];
     const refused = [];
-    for (const file of files) {
+    for (const file of files.map(turned)) {
       const wrong = this.#wrong(file);
       if (wrong) {
         refused.push(`${file.name}: ${wrong}`);
@@ -96,6 +96,13 @@ var Files = class {
     this.#changed();
   }
 };
+function turned(file) {
+  const name = file.name.replace(
+    /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (c) => `⟨U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`
+  );
+  return name === file.name ? file : new File([file], name, file);
+}
 var Upload = class {
   fileId = "";
   running = true;

@@ -31,7 +31,7 @@ export class Files {
   add(files) {
     /** @type {string[]} */ const added = [];
     /** @type {string[]} */ const refused = [];
-    for (const file of files) {
+    for (const file of files.map(turned)) {
       const wrong = this.#wrong(file);
       if (wrong) {
         refused.push(`${file.name}: ${wrong}`);
@@ -92,6 +92,16 @@ export class Files {
     this.#list.replaceChildren();
     this.#changed();
   }
+}
+
+/**
+ * Returns the file. Characters of its name that turn the direction of text are readable, as on the server.
+ * @param {File} file
+ */
+function turned(file) {
+  const name = file.name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
+    (c) => `⟨U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`);
+  return name === file.name ? file : new File([file], name, file);
 }
 
 /** The upload of one file. */
