@@ -20,6 +20,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
+	"github.com/countersign-run/countersign/shared/testkit/sshd"
 )
 
 // policyFile writes a policy file.
@@ -371,5 +372,49 @@ func TestHindsightRules(t *testing.T) {
 		"POLICY_DENIED=rival.example,*.rival.example": 2}
 	if !maps.Equal(got, want) {
 		t.Errorf("calls that no longer run without a card: %v; want %v", got, want)
+	}
+}
+
+// TestHindsightCommands tries TERMINAL_DENY on recorded commands, and then deletes their host.
+func TestHindsightCommands(t *testing.T) {
+	srv := sshd.Start(t, sshd.Options{})
+	w := newDeployment(t, "TERMINAL=on", "TERMINAL_HOSTS="+srv.Addr)
+	c, err := w.As(t.Context(), "ana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := c.AddHost(t.Context(), testkit.Login{Addr: srv.Addr, User: srv.User, Key: srv.Key,
+		HostKeys: srv.HostKeys()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"touch a && rm a", "mkdir " + canary} {
+		terminal, err := c.OpenTerminal(t.Context(), host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.SetModel(testkit.Wants("run_command", testkit.Command(line)))
+		a, err := c.AskOn(t.Context(), terminal, "", "please do it")
+		if err != nil || len(a.Approvals) != 1 {
+			t.Fatalf("%v: %s; want an approval", err, a.Body)
+		}
+		if a, err := c.Resolve(t.Context(), a.Approvals[0], "reject"); err != nil || a.HTTP != 200 {
+			t.Fatalf("%v: %s", err, a.Body)
+		}
+		if _, err := w.Deliver(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []Change{{Tool: "run_command", Agent: "terminal", Recorded: verdict{asks, "command_asks"},
+		Policy: verdict{refused, "command_denied"}, Calls: 1}}
+	if r := w.hindsight("-policy", w.policyFile("TERMINAL_DENY=rm")); !slices.Equal(r.Changed, want) || r.Judged != 2 {
+		t.Errorf("%+v; want 2 judged calls and the change %+v", r, want)
+	}
+	if out := w.prints([]string{"run_command"}, "hindsight", "-propose"); strings.Contains(out, canary) {
+		t.Errorf("the output has a command:\n%s", out)
+	}
+	w.call("ana", "DELETE", "/api/agent/hosts/"+host, "")
+	if r := w.hindsight(); r.NotJudged["host_gone"] != 2 || r.Judged != 0 {
+		t.Errorf("%+v; want 2 calls that are not judged, because their host is gone", r)
 	}
 }

@@ -123,7 +123,11 @@ func (r *Hindsight) lines() []string {
 		out = append(out, fmt.Sprintf("%-10s %9d %9d", o, r.Recorded[o], r.Policy[o]))
 	}
 	out = append(out, "", "changed outcomes:")
-	out = append(out, changesIn(r.Changed, Change.outcome)...)
+	changed := changesIn(r.Changed, Change.outcome)
+	if len(changed) == 0 {
+		changed = []string{"     none"}
+	}
+	out = append(out, changed...)
 	other := changesIn(r.Changed, func(c Change) bool { return !c.outcome() })
 	if len(other) > 0 {
 		out = append(out, "", "same outcome by another rule:")

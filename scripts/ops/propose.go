@@ -377,14 +377,14 @@ func without(value, domain string) string {
 
 // lines returns the report as text.
 func (p *Proposals) lines() []string {
-	out := []string{fmt.Sprintf("%-52s %6s %8s %6s %8s %6s %10s %5s %9s", "cards", "all", "approved", "edited",
-		"rejected", "undone", "unanswered", "users", "median, s")}
+	out := []string{"cards  approved  edited  rejected  undone  unanswered  users  median, s  " +
+		"tool, class, recipients, rule"}
 	for _, g := range p.Groups {
 		name := strings.Join(strings.Fields(strings.Join([]string{g.Tool, g.Class, g.To, g.Rule}, " ")), " ")
-		out = append(out, fmt.Sprintf("%-52s %6d %8d %6d %8d %6d %10d %5d %9d", name, g.Cards, g.Approved, g.Edited,
-			g.Rejected, g.Undone, g.Unanswered, g.Users, g.Median))
+		out = append(out, fmt.Sprintf("%5d %9d %7d %9d %7d %11d %6d %10d  %s", g.Cards, g.Approved, g.Edited,
+			g.Rejected, g.Undone, g.Unanswered, g.Users, g.Median, name))
 		if g.Verdict != "" {
-			out = append(out, "  each card: "+g.Verdict+"; "+cmp.Or(g.Note, "see below"))
+			out = append(out, "      each card: "+g.Verdict+"; "+cmp.Or(g.Note, "see below"))
 		}
 	}
 	if len(p.Proposed) == 0 {
