@@ -418,3 +418,72 @@ func TestHindsightCommands(t *testing.T) {
 		t.Errorf("%+v; want 2 calls that are not judged, because their host is gone", r)
 	}
 }
+
+// TestHindsightProposeLess has settings that require cards, which users approve unread. The settings without them are
+// proposed.
+func TestHindsightProposeLess(t *testing.T) {
+	for _, c := range []struct{ setting, line, rule string }{
+		{"SIDE_EFFECTS=ask", "SIDE_EFFECTS=on", "side_effects_ask"},
+		{"POLICY_ALWAYS_ASK=bank.example, Corp.example", "POLICY_ALWAYS_ASK=bank.example", "recipient_always_asked"},
+		{"POLICY_ALWAYS_ASK=person0@corp.example, person1@corp.example, person2@corp.example", "",
+			"recipient_always_asked"},
+	} {
+		w := newDeployment(t, c.setting)
+		for i := range fewCards {
+			w.sends("ana", fmt.Sprintf("person%d@corp.example", i%fewPeople), "approve_once")
+		}
+		var p Proposals
+		if err := json.Unmarshal([]byte(w.prints(nil, "hindsight", "-propose", "-json")), &p); err != nil {
+			t.Fatal(err)
+		}
+		lines := ""
+		for _, one := range p.Proposed {
+			lines += one.Line
+		}
+		if lines != c.line || len(p.Groups) != 1 || p.Groups[0].Verdict != unread || p.Groups[0].Rule != c.rule {
+			t.Errorf("%s: %+v; want the line %q for one group, which is unread", c.setting, p, c.line)
+		}
+		if c.line != "" && (len(p.Changed) != 1 || p.Changed[0].Calls != fewCards ||
+			p.Changed[0].Policy != verdict{asks, "recipient_not_allowlisted"}) {
+			t.Errorf("%s: it changes %+v; want that %d calls ask by another rule", c.setting, p.Changed, fewCards)
+		}
+	}
+}
+
+// TestCards counts cards by their answers.
+func TestCards(t *testing.T) {
+	at := time.Date(2026, 11, 30, 10, 0, 0, 0, time.UTC)
+	call := run.Event{ActionID: "a"}
+	card := func(kind run.Kind) run.Event {
+		return run.Event{ActionID: "a", At: at, Wait: &run.Wait{Kind: kind}}
+	}
+	decided := func(after time.Duration, d run.Decision) run.Event {
+		return run.Event{ActionID: "a", At: at.Add(after), Decided: &run.Decided{Decision: d}}
+	}
+	n := &Cards{seconds: map[int]int{}, users: map[uint64]bool{}}
+	for _, events := range [][]run.Event{
+		{card(run.KindApproval), decided(2*time.Second, run.ApproveOnce)},
+		{card(run.KindApproval), decided(3*time.Second, run.ApproveAlways)},
+		{card(run.KindApproval), decided(8*time.Second, run.ApproveEdited)},
+		{card(run.KindApproval), decided(time.Minute, run.Reject)},
+		{card(run.KindApproval), decided(time.Second, run.ApproveOnce), decided(5*time.Second, run.Undo)},
+		{card(run.KindApproval), decided(48*time.Hour, run.TakeBack)},
+		{card(run.KindApproval)},
+		{card(run.KindReview), decided(time.Second, run.ConfirmDone)},
+		{{ActionID: "b", At: at, Wait: &run.Wait{Kind: run.KindApproval}}},
+	} {
+		if a := answerTo(events, call); !a.at.IsZero() {
+			n.count(a)
+		}
+	}
+	twice := &Cards{seconds: map[int]int{}, users: map[uint64]bool{}}
+	twice.merge(n)
+	twice.merge(n)
+	for times, got := range map[int]*Cards{1: n, 2: twice} {
+		want := [...]int{7 * times, 2 * times, times, 2 * times, times, times, 3}
+		if is := [...]int{got.Cards, got.Approved, got.Edited, got.Rejected, got.Undone, got.Unanswered,
+			got.median()}; is != want {
+			t.Errorf("cards, approved, edited, rejected, undone, unanswered, median: %v; want %v", is, want)
+		}
+	}
+}

@@ -317,13 +317,15 @@ func (t trial) fill() {
 func (t trial) setting(g Cards) (in, line, note string) {
 	rules := &t.env.Rules
 	switch {
+	case g.Verdict == rejected && hasEntry(t.getenv("POLICY_DENIED"), g.To):
+		return "", "", "POLICY_DENIED has this domain already"
 	case g.Verdict == rejected && g.isDomain():
 		value := joined(t.getenv("POLICY_DENIED"), g.To)
 		rules.Denied = patterns(value)
 		return "policy", "POLICY_DENIED=" + value, ""
 	case g.Verdict == rejected:
 		return "", "", "no setting refuses exactly this; an agent's file can leave the tool out"
-	case g.Rule == policy.RuleAskedForAll && t.each(func(o Cards) bool { return o.Rule == g.Rule }):
+	case g.Rule == policy.RuleAskedForAll && rules.AskSideEffects && t.each(func(o Cards) bool { return o.Rule == g.Rule }):
 		rules.AskSideEffects = false
 		return "policy", "SIDE_EFFECTS=on", ""
 	case g.Rule == policy.RuleAlwaysAsk && hasEntry(t.getenv("POLICY_ALWAYS_ASK"), g.To):
