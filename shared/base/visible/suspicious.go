@@ -2,6 +2,7 @@ package visible
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -36,6 +37,7 @@ func Suspicious(s string) []string {
 	var out []string
 	words := strings.FieldsFunc(s,
 		func(r rune) bool { return !unicode.IsLetter(r) && !unicode.Is(unicode.M, r) && !unicode.IsDigit(r) })
+	words = slices.DeleteFunc(words, allASCII) // they have one script and no look-alikes
 	for _, w := range words {
 		if found := scriptsOf(w); len(found) > 1 {
 			out = append(out, fmt.Sprintf("The word “%s” mixes %s letters.", quote(w), strings.Join(found, " and ")))
@@ -61,6 +63,10 @@ func Suspicious(s string) []string {
 		out = append(out, "There is a long blank stretch, and the text continues after it: read to the end.")
 	}
 	return out
+}
+
+func allASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
 func scriptsOf(word string) []string {

@@ -130,3 +130,15 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkSuspicious reads an answer of usual length that is not suspicious.
+func BenchmarkSuspicious(b *testing.B) {
+	text := strings.Repeat("The council meets every second Tuesday in the old town hall, beside the river. Its "+
+		"members speak for two minutes each; the café’s chair keeps a list.\n\n- Bus 4 stops at the door\n", 11)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if got := Suspicious(text); len(got) > 0 {
+			b.Fatalf("%q; want no warning", got)
+		}
+	}
+}
