@@ -37,8 +37,8 @@ func plainWords(text string) string {
 func imitates(text string, done []string) bool {
 	return slices.ContainsFunc(strings.Split(text, "\n"), func(line string) bool {
 		line = strings.TrimLeftFunc(line, func(r rune) bool { return !unicode.IsLetter(r) })
-		begins := doneFirst.match(plainWords(line))
-		return begins && strings.Contains(line, "“") && !slices.Contains(done, strings.TrimSpace(line))
+		return strings.Contains(line, "“") && !slices.Contains(done, strings.TrimSpace(line)) &&
+			doneFirst.match(plainWords(line))
 	})
 }
 
@@ -62,9 +62,12 @@ func claims(text string) bool {
 // firstEastern is the first letter of Hebrew. The scripts of the languages of eastern begin here.
 const firstEastern = '\u0590'
 
+// endings ends the line after a question mark, and replaces an ellipsis by the end of a line.
+var endings = strings.NewReplacer("?", "?\n", "？", "?\n", "…", "\n")
+
 // sentences splits a text into sentences. A question mark stays with its sentence.
 func sentences(text string) []string {
-	return strings.FieldsFunc(strings.NewReplacer("?", "?\n", "？", "?\n", "…", "\n").Replace(text),
+	return strings.FieldsFunc(endings.Replace(text),
 		func(r rune) bool { return strings.ContainsRune("\n.!;。！；", r) })
 }
 
