@@ -52,6 +52,30 @@ func TestTypedAnswers(t *testing.T) {
 		"a tuple": {`{"type":"object","properties":{"at":{"type":"array","prefixItems":[{"type":"number"},` +
 			`{"type":"number"}],"items":false}}}`, `{"at":[1.5,2]}`},
 		"no properties": {`{"type":"object"}`, `{}`},
+		"a reference to the whole": {`{"type":"object","properties":{"label":{"type":"string"},"children":{"type":"array",` +
+			`"items":{"$ref":"#"}}},"required":["label"],"additionalProperties":false}`,
+			`{"children":[{"label":"b"}],"label":"a"}`},
+		"a whole that is a reference": {`{"$ref":"#/definitions/Recipe","definitions":{"Recipe":{"type":"object",` +
+			`"properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}}}`, `{"name":"x"}`},
+		"a union as the whole": {`{"anyOf":[{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]},` +
+			`{"type":"object","properties":{"b":{"type":"integer"}},"required":["b"]}]}`, `{"b":1}`},
+		"a discriminator": {`{"$defs":{"Cat":{"properties":{"kind":{"const":"cat"}},"required":["kind"],"type":"object"},` +
+			`"Dog":{"properties":{"kind":{"const":"dog"},"barks":{"type":"number"}},"required":["kind","barks"],"type":` +
+			`"object"}},"properties":{"pet":{"discriminator":{"mapping":{"cat":"#/$defs/Cat","dog":"#/$defs/Dog"},` +
+			`"propertyName":"kind"},"oneOf":[{"$ref":"#/$defs/Cat"},{"$ref":"#/$defs/Dog"}]}},"type":"object"}`,
+			`{"pet":{"barks":1.5,"kind":"dog"}}`},
+		"conditions": {`{"type":"object","properties":{"land":{"enum":["US","CA"]},"zip":{"type":"string"}},"if":` +
+			`{"properties":{"land":{"const":"US"}}},"then":{"properties":{"zip":{"pattern":"^[0-9]{5}$"}}},` +
+			`"dependentRequired":{"zip":["land"]}}`, `{"land":"US","zip":"12345"}`},
+		"anchors": {`{"type":"object","$dynamicAnchor":"node","$defs":{"n":{"$anchor":"name","type":"string"}},` +
+			`"properties":{"name":{"$ref":"#name"},"next":{"$dynamicRef":"#node"}},"unevaluatedProperties":false}`,
+			`{"name":"a","next":{"name":"b"}}`},
+		"a bound of OpenAPI 3.0": {`{"type":"object","properties":{"p":{"type":"number","minimum":0,"exclusiveMinimum":` +
+			`true},"a":{"type":"string","nullable":true}}}`, `{"a":null,"p":1}`},
+		"boolean schemas": {`{"type":"object","properties":{"any":true,"never":false},"patternProperties":{"^x-":` +
+			`{"enum":[1,"two",null]}}}`, `{"any":[1],"x-a":"two"}`},
+		"references that go round": {`{"type":"object","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}},` +
+			`"properties":{"x":{"$ref":"#/$defs/a"}}}`, `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := deploy(t)

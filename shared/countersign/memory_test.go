@@ -2,6 +2,7 @@ package countersign_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -108,6 +109,19 @@ func TestNotes(t *testing.T) {
 	if r := send("where is my office?"); !strings.Contains(string(r.Contents[0]), "Ana moved to Odense.") ||
 		!strings.HasSuffix(string(r.Contents[0]), `{"text":"where is my office?"}]}`) {
 		t.Errorf("the model reads %s", r.Contents)
+	}
+	for one, err := range agent.Sessions(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := agent.Resume(t.Context(), one.SessionID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages, err := s.Messages(t.Context())
+		if b, _ := json.Marshal(messages); err != nil || strings.Contains(string(b), "the user did not write it") {
+			t.Errorf("the session has %s, %v", b, err)
+		}
 	}
 	if notes, err := agent.As("bob").Notes(t.Context()); err != nil || len(notes) > 0 {
 		t.Errorf("another user has %v, %v", notes, err)
