@@ -240,6 +240,19 @@ func (c *Contents) AddUser(texts ...string) error {
 	return nil
 }
 
+// AddNote adds a text of the server behind the responses to the model's calls. It does not begin a turn, so
+// [Contents.Bound] keeps the calls before it.
+func (c *Contents) AddNote(text string) error {
+	n := len(c.entries)
+	if err := c.AddUser(text); err != nil {
+		return err
+	}
+	if n > 0 && len(c.entries) > n && c.entries[n-1].role == User {
+		c.entries[n].words = false
+	}
+	return nil
+}
+
 // AddModel adds the model's answer unchanged (Reply.Content). See Parse for the errors.
 func (c *Contents) AddModel(raw json.RawMessage) error {
 	p, err := Parse(raw)

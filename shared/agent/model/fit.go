@@ -39,7 +39,7 @@ func (c *Contents) Fit(maxBytes int) error {
 func (c *Contents) cutOutputs(newest, limit int) {
 	for i := len(c.entries) - 1; i >= 0; i-- {
 		e := c.entries[i]
-		if e.role != User || e.words {
+		if e.role != User || e.words || e.texts != nil {
 			continue
 		}
 		if newest--; newest < 0 && len(e.raw) > limit {

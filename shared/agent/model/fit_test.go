@@ -58,3 +58,23 @@ func TestFit(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFitWithNote checks that a text of the server behind responses is kept whole, and so is the turn before it.
+func TestFitWithNote(t *testing.T) {
+	c := fresh(t, model.Message{Role: model.User, Text: strings.Repeat("earlier ", 512)},
+		model.Message{Role: model.Answer, Text: "Yes."},
+		model.Message{Role: model.User, Text: "go"})
+	must(t, c.AddModel(json.RawMessage(`{"role":"model","parts":[{"functionCall":{"name":"f"}}]}`)),
+		c.AddResponses([]model.Response{{Name: "f", Result: json.RawMessage(`"` + strings.Repeat("x", 32<<10) + `"`)}}),
+		c.AddNote("The page has changed."+strings.Repeat(" ", 3<<10)))
+	must(t, c.Fit(6<<10))
+	raw := c.JSON()
+	if len(raw) != 4 || !strings.Contains(string(raw[0]), `"go"`) || !strings.Contains(string(raw[3]), "has changed.") {
+		t.Errorf("%.200s; want the turn and the note", raw)
+	}
+	must(t, c.AddModel(json.RawMessage(`{"role":"model","parts":[{"text":"Done."}]}`)), c.AddUser("next"))
+	must(t, c.Bound(200))
+	if raw := c.JSON(); len(raw) != 1 {
+		t.Errorf("%.200s; want the last turn", raw)
+	}
+}

@@ -5,6 +5,7 @@ package conversation
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,15 +55,15 @@ const NotOfUser = "[The server adds this; the user did not write it.]\n"
 
 // addPrompt adds the text present (see [Contents]), the server's note, the files of the prompt, and the prompt.
 func addPrompt(c *model.Contents, in run.Input, present string) error {
-	var texts []string
 	if present != "" {
-		texts = append(texts, NotOfUser+present)
+		present = NotOfUser + present
+		if in.Prompt == "" && in.SystemNote == "" && len(in.Files) == 0 { // a page has answered the calls of its model
+			return c.AddNote(present)
+		}
 	}
-	if in.SystemNote != "" {
-		texts = append(texts, in.SystemNote)
-	}
+	texts := []string{present, in.SystemNote}
 	if len(in.Files) > 0 {
-		if err := c.AddUser(texts...); err != nil {
+		if err := c.AddUser(given(texts)...); err != nil {
 			return err
 		}
 		if err := addFiles(c, in); err != nil {
@@ -70,10 +71,12 @@ func addPrompt(c *model.Contents, in run.Input, present string) error {
 		}
 		texts = nil
 	}
-	if in.Prompt != "" {
-		texts = append(texts, in.Prompt)
-	}
-	return c.AddUser(texts...)
+	return c.AddUser(given(append(texts, in.Prompt))...)
+}
+
+// given returns the texts that are not empty.
+func given(texts []string) []string {
+	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
 // words returns the messages of the conversation before the prompt, if the run sees their words.
