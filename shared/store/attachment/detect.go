@@ -32,10 +32,9 @@ func New(name string, data []byte) (File, error) {
 	return File{Name: name, Type: mime, Data: data, LocationRemoved: removed}, nil
 }
 
-// NameOf returns the shown name of a file: one line without its folders. A name that is cut keeps its extension.
+// NameOf returns the shown name of a file, in one line. A name that is cut keeps its extension.
 func NameOf(name string) string {
 	name, _ = visible.Line(name)
-	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	if ext := path.Ext(name); len(name) > MaxName && len(ext) <= maxExtension {
 		return clip.Text(strings.TrimSuffix(name, ext), MaxName-len(ext)) + ext
 	}
