@@ -325,7 +325,8 @@ func (t trial) setting(g Cards) (in, line, note string) {
 		return "policy", "POLICY_DENIED=" + value, ""
 	case g.Verdict == rejected:
 		return "", "", "no setting refuses exactly this; an agent's file can leave the tool out"
-	case g.Rule == policy.RuleAskedForAll && rules.AskSideEffects && t.each(func(o Cards) bool { return o.Rule == g.Rule }):
+	case g.Rule == policy.RuleAskedForAll && rules.AskSideEffects &&
+		t.each(func(o Cards) bool { return o.Rule == g.Rule }):
 		rules.AskSideEffects = false
 		return "policy", "SIDE_EFFECTS=on", ""
 	case g.Rule == policy.RuleAlwaysAsk && hasEntry(t.getenv("POLICY_ALWAYS_ASK"), g.To):

@@ -55,7 +55,7 @@ func Again(tx *unit.Tx, id string, call run.ProposedCall) (Judgement, error) {
 	if err := asThen(tx, t, call, targets); err != nil {
 		return Judgement{}, err
 	}
-	if ring := tx.Ex.Decisions; call.Grant != "" || len(call.Allowed) > 0 || call.Rule == policy.RuleUsedUp {
+	if ring := tx.Ex.Decisions; call.Grant != "" || len(call.Allowed) > 0 || covered(tx, call) {
 		tx.Ex.Decisions = nil // the permission counted; its signature, or the key, may be gone
 		defer func() { tx.Ex.Decisions = ring }()
 	}
@@ -84,9 +84,21 @@ func asThen(tx *unit.Tx, t *tool.Tool, call run.ProposedCall, targets []tool.Tar
 	return nil
 }
 
+// covered reports whether the record shows that always-allow entries covered the call, which needed approval for
+// another reason. In a run with a plan, a grant may have covered it.
+func covered(tx *unit.Tx, call run.ProposedCall) bool {
+	switch call.Rule {
+	case policy.RuleUsedUp:
+		return true
+	case policy.RuleTainted, policy.RuleRepeated, policy.RuleUnusual:
+		return tx.State.Plan == nil
+	}
+	return false
+}
+
 // entriesThen returns the always-allow entries that are known to have existed at the time of the call: those that
-// allowed the call or were used up according to its record, even if the user has removed them since, and those that
-// still exist and are older than the call.
+// covered the call according to its record, even if the user has removed them since, and those that still exist and are
+// older than the call.
 func entriesThen(tx *unit.Tx, t *tool.Tool, call run.ProposedCall, targets []tool.Target,
 	now []policy.Entry) (then []policy.Entry, err error) {
 	ruling, _, missing := tx.RuleIn(t, call.Args)
@@ -100,7 +112,7 @@ func entriesThen(tx *unit.Tx, t *tool.Tool, call run.ProposedCall, targets []too
 	}
 	usedUp := call.Rule == policy.RuleUsedUp
 	for _, e := range made {
-		if usedUp || slices.Contains(call.Allowed, e.ID) {
+		if covered(tx, call) || slices.Contains(call.Allowed, e.ID) {
 			for usedUp && e.UsedOn(tx.Now) < policy.UsedPerDay {
 				e.Use(tx.Now)
 			}

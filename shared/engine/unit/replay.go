@@ -13,8 +13,8 @@ import (
 func (ex *Execution) Replay(ctx context.Context, judge func(*Tx, run.Event) error) iter.Seq2[run.Event, error] {
 	return func(yield func(run.Event, error) bool) {
 		state := &run.State{}
-		for _, e := range ex.Events {
-			if e.Proposed != nil && !yield(e, ex.judgePast(ctx, state, e, judge)) {
+		for i, e := range ex.Events {
+			if e.Proposed != nil && !yield(e, ex.judgePast(ctx, state, i, judge)) {
 				return
 			}
 			if err := state.Apply(e); err != nil { // unreachable: the events were folded when they were read
@@ -25,8 +25,13 @@ func (ex *Execution) Replay(ctx context.Context, judge func(*Tx, run.Event) erro
 	}
 }
 
-func (ex *Execution) judgePast(ctx context.Context, state *run.State, e run.Event,
+// judgePast judges the call of the event with the index. The execution has only the events before it meanwhile.
+func (ex *Execution) judgePast(ctx context.Context, state *run.State, index int,
 	judge func(*Tx, run.Event) error) error {
+	all := ex.Events
+	defer func() { ex.Events = all }()
+	e := all[index]
+	ex.Events = all[:index]
 	for {
 		tx := &Tx{Ex: ex, Now: e.At, Run: ex.Run, State: state, Approvals: map[string]*run.Approval{}}
 		if again, err := ex.readMissing(ctx, judge(tx, e)); !again {
