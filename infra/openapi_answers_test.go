@@ -361,11 +361,15 @@ func leavesToPage(t *testing.T, s *stand) {
 	}
 }
 
+// pngHeader is the beginning of a PNG picture.
+const pngHeader = "\x89PNG\r\n\x1a\n"
+
 // printing follows a run whose tool prints output.
 func printing(t *testing.T, s *stand) {
 	type none struct{}
 	s.App.API.Loop.Tools["print"] = tool.Define(tool.Def[none, none]{Name: "print", Description: "Prints.",
 		Execute: func(_ context.Context, c tool.Call, _ none) (none, error) {
+			c.Attach([]byte(pngHeader))
 			_, err := io.WriteString(c.Output, "one\x1b[0m\ntwo\n")
 			return none{}, err
 		}})
@@ -374,7 +378,7 @@ func printing(t *testing.T, s *stand) {
 	})
 	s.want(t, 200, ask{op: "runStream", body: `{"prompt":"Print.","thoughts":true}`})
 	s.SetModel(func(fakegemini.Request) fakegemini.Turn {
-		return fakegemini.Turn{Files: []fakegemini.File{{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n")}}}
+		return fakegemini.Turn{Files: []fakegemini.File{{Type: "image/png", Data: []byte(pngHeader)}}}
 	})
 	s.want(t, 200, ask{op: "runStream", body: `{"prompt":"Paint."}`})
 	s.SetModel(func(fakegemini.Request) fakegemini.Turn {

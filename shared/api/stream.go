@@ -142,7 +142,7 @@ type (
 		Type  string `json:"type"`
 		Delta string `json:"delta"`
 	}
-	fileLine struct { // a file of the answer; its bytes are at /runs/{runId}/attachments/{number}
+	fileLine struct { // a file of the answer or of a result; its bytes are at /runs/{runId}/attachments/{number}
 		Type  string           `json:"type"`
 		RunID string           `json:"runId"`
 		File  attachment.Facts `json:"file"`

@@ -86,7 +86,7 @@ type Result struct {
 	Usage     Usage
 	Cost      int64      // the model's costs so far, in millionths of the currency of Budget.Prices
 	Approvals []Approval // the approvals that the run waits for
-	Files     []File     // the pictures and other files of the model's answers ([Session.Read])
+	Files     []File     // of answers and of MCP servers' results ([Session.Read])
 }
 
 // ended reports whether a run with the status has ended.

@@ -15,6 +15,19 @@ type FileData struct {
 	Type string `json:"mimeType"`
 }
 
+// AddReturned adds the files of results after the responses to the model's calls. They do not begin a turn, so
+// [Contents.Bound] keeps the calls before them.
+func (c *Contents) AddReturned(files ...FileData) error {
+	n := len(c.entries)
+	if err := c.AddFiles(files...); err != nil {
+		return err
+	}
+	if len(c.entries) > n { // otherwise the files joined a text of the user
+		c.entries[n].words = false
+	}
+	return nil
+}
+
 // AddFiles adds files that the user attached to the text that follows.
 func (c *Contents) AddFiles(files ...FileData) error {
 	if len(c.Open()) > 0 {

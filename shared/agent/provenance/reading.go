@@ -19,8 +19,13 @@ const earlierFile = "a file of an earlier message"
 // fileOrigin returns the origin of a file of the run's prompt.
 func fileOrigin(f attachment.Stored) string { return "the file " + f.Name }
 
-// madeOrigin returns the origin of a file that the model made. A stranger's text in it cannot be compared.
-func madeOrigin(f attachment.Stored) string { return "the file " + f.Name + " that the model made" }
+// madeOrigin returns the origin of a file that the model or a tool made. A stranger's text in it cannot be compared.
+func madeOrigin(f attachment.Stored) string {
+	if f.Tool != "" {
+		return "the file " + f.Name + " of " + f.Tool
+	}
+	return "the file " + f.Name + " that the model made"
+}
 
 // noteOrigin returns the origin of a note that the model wrote after it had read text from strangers.
 func noteOrigin(n run.Note) string { return "a note that was made after reading " + n.After }

@@ -165,7 +165,12 @@ func (h *Record) add(e run.Event) {
 			}
 		})
 	case e.Finished != nil:
-		h.after(c.Turn, func(*taint.Record) { h.read(c, e.Finished.Result, e.Finished.Error) })
+		h.after(c.Turn, func(r *taint.Record) {
+			h.read(c, e.Finished.Result, e.Finished.Error)
+			for _, f := range e.Finished.Files {
+				r.ReadFile(madeOrigin(f))
+			}
+		})
 	}
 }
 

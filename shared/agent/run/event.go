@@ -344,7 +344,14 @@ type Finished struct {
 	Truncated bool            `json:"truncated,omitempty"` // Result is cut
 	Ran       bool            `json:"ran,omitempty"`       // it failed after it started; its effects until then remain
 	Error     *ErrorInfo      `json:"error,omitempty"`
-	Err       error           `json:"-"` // the tool's error, if this process has just made the call; not stored
+
+	// Files are the files of the result. The run FilesOf, this one, stores them after those that it had.
+	Files   []attachment.Stored `json:"files,omitempty"`
+	FilesOf string              `json:"filesOf,omitempty"`
+
+	// Not stored, and set only if this process has just made the call:
+	Err      error             `json:"-"` // the tool's error
+	Attached []attachment.File `json:"-"` // the content of Files, before it is stored
 }
 
 // Postponed says when a call begins again, or when the model is asked again.

@@ -75,6 +75,9 @@ func (s *State) Apply(e Event) error {
 	if e.Decided != nil {
 		s.Input.Files = slices.Concat(s.Input.Files, e.Decided.Files)
 	}
+	if e.Finished != nil {
+		s.Made = append(s.Made, e.Finished.Files...)
+	}
 	s.recordAct(a)
 	return nil
 }
@@ -183,6 +186,7 @@ func (a *Action) apply(e Event) error {
 	case e.Finished != nil:
 		a.Execution, a.Result, a.Error = e.Finished.Execution, e.Finished.Result, e.Finished.Error
 		a.Truncated, a.Ran = e.Finished.Truncated, e.Finished.Ran
+		a.Returned, a.ReturnedOf = e.Finished.Files, e.Finished.FilesOf
 	}
 	a.Status, a.UpdatedAt, a.last = to, e.At, e.Seq
 	return nil

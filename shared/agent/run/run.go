@@ -243,6 +243,8 @@ type Action struct {
 	Proof      *decision.Signature // signature of the decision; see Decided
 	Started    Started
 	Result     json.RawMessage
+	Returned   []attachment.Stored // the files of the result, which the run ReturnedOf stores
+	ReturnedOf string
 	Truncated  bool // Result is cut
 	Ran        bool // it failed after it started; its effects until then remain
 	Error      *ErrorInfo
@@ -301,7 +303,7 @@ type State struct {
 	Tokens     int   // tokens of those calls; estimated if the service did not count them
 	Cost       int64 // cost of those calls, in millionths of the budget's currency
 
-	Made []attachment.Stored // the files of the model's answers
+	Made []attachment.Stored // the files of the model's answers and of tools' results
 
 	Compressions []Compression // of the model's context
 

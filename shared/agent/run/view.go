@@ -29,7 +29,7 @@ type View struct {
 	// Output is the typed answer of a run that began with a schema for it ([State.Answer]).
 	Output      json.RawMessage    `json:"output,omitempty"`
 	Attachments []attachment.Facts `json:"attachments,omitempty"` // the files of the prompt
-	Files       []attachment.Facts `json:"files,omitempty"`       // the files of the answers
+	Files       []attachment.Facts `json:"files,omitempty"`       // the files of the answers and results
 	Actions     []*ActionView      `json:"actions"`
 	Calls       []CallView         `json:"calls,omitempty"` // calls that wait for the client
 	ErrorCode   fault.Class        `json:"errorCode,omitempty"`

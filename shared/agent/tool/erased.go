@@ -157,6 +157,9 @@ func (t *Tool) Execute(ctx context.Context, c Call) (_ json.RawMessage, err erro
 	if c.Output == nil {
 		c.Output = io.Discard
 	}
+	if c.Attach == nil {
+		c.Attach = func([]byte) string { return "" }
+	}
 	result, err := t.execute(ctx, c)
 	if t.SideEffect && errors.As(err, &unread{}) {
 		return unreadableResult(err), nil

@@ -183,6 +183,10 @@ type Call struct {
 	Output io.Writer
 	// Kept is the number of bytes of the output that earlier processes stored. WriteAt must not begin after it.
 	Kept int64
+	// Attach adds a picture, a sound or another document to the result of Execute. The run keeps it, and the model and
+	// the user see it. Attach is never nil. It returns the file's name, or "" if the run does not keep the file: Gemini
+	// does not read files of its type, or the limits of the run's files are reached.
+	Attach func(data []byte) (name string)
 }
 
 // Scope holds the values, besides the store's contents, that determine which account or host a call acts on.

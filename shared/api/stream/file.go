@@ -9,7 +9,7 @@ import (
 	"github.com/countersign-run/countersign/shared/store/attachment"
 )
 
-// File is a file in a client's message, or in an answer.
+// File is a file in a client's message, in an answer, or in a tool's result.
 type File struct {
 	Name   string // "" if the client gave none
 	Data   []byte

@@ -207,7 +207,7 @@ func (t *Stream) tellTurn(turn *run.Turn) {
 	t.tellFiles(turn.Files)
 }
 
-// tellFiles sends the files of an answer.
+// tellFiles sends the files of an answer or of a result.
 func (t *Stream) tellFiles(files []attachment.Stored) {
 	for _, f := range attachment.Made(files) {
 		if t.Load == nil {
@@ -256,6 +256,7 @@ func (t *Stream) tellOutcome(a *run.Action, f *run.Finished) {
 	switch {
 	case f.Status == run.ActionCompleted:
 		t.Done(a, result(a, f.Result))
+		t.tellFiles(f.Files)
 	case f.Status == run.ActionRejected:
 		t.Denied(a)
 	case f.Error != nil && f.Error.Message != "":

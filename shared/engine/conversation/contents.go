@@ -179,7 +179,10 @@ func answerCalls(c *model.Contents, s *run.State, number int) error {
 			responses[i].ID, responses[i].Name = call.ID, call.Name
 		}
 	}
-	return c.AddResponses(responses)
+	if err := c.AddResponses(responses); err != nil {
+		return err
+	}
+	return addReturned(c, s, number)
 }
 
 // addOwnCalls adds a description of the calls that the user made.

@@ -168,6 +168,8 @@ func carryOut(ctx context.Context, ex *unit.Execution, beat *unit.Heartbeat, t *
 			return nothing
 		}
 		out.give(&call)
+		files := attachedTo(ex, a)
+		call.Attach = files.add
 		result, err := t.Execute(readFor(ctx, ex, t, try), call)
 		ex.LogPanic(ctx, id, err)
 		after, again := tool.LaterAfter(err)
@@ -175,7 +177,9 @@ func carryOut(ctx context.Context, ex *unit.Execution, beat *unit.Heartbeat, t *
 		case again && !t.SideEffect:
 			return func(ctx context.Context) error { return postpone(ctx, ex, id, after, run.WaitsForResult) }
 		case err == nil:
-			return func(ctx context.Context) error { return recordOutcome(ctx, ex, id, Succeeded(result)) }
+			done := Succeeded(result)
+			done.Attached = files.all()
+			return func(ctx context.Context) error { return recordOutcome(ctx, ex, id, done) }
 		case t.Limited() && tool.IsAmbiguous(err):
 			ex.Log.InfoContext(ctx, "a call continues, or may continue, without its process", "runId", ex.ID,
 				"actionId", id, "error", err)

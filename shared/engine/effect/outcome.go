@@ -60,6 +60,10 @@ func recordOutcome(ctx context.Context, ex *unit.Execution, id string, f run.Fin
 		ex.Log.WarnContext(ctx, "an action failed", "runId", ex.ID, "actionId", id, "class", f.Error.Class, "code",
 			f.Error.Code)
 	}
+	files, err := KeepFiles(ctx, ex, f.Attached)
+	if err != nil { // the outcome must not wait for them
+		ex.Log.WarnContext(ctx, "the files of a result are not kept", "runId", ex.ID, "actionId", id, "error", err)
+	}
 	return ex.Transition(ctx, func(tx *unit.Tx) error {
 		a := tx.State.Action(id)
 		if !ownsOutcome(tx, a) {
@@ -67,6 +71,9 @@ func recordOutcome(ctx context.Context, ex *unit.Execution, id string, f run.Fin
 		}
 		if f.Status == run.ActionFailed && a.Status != run.ActionExecuting {
 			f.Execution = run.NotStarted
+		}
+		if err := files.addTo(tx, &f); err != nil {
+			return err
 		}
 		if !a.SideEffect {
 			cutTo(&f, run.KeepOf(tx.State, len(f.Result)))
@@ -79,6 +86,16 @@ func recordOutcome(ctx context.Context, ex *unit.Execution, id string, f run.Fin
 		}
 		return nil
 	})
+}
+
+// addTo stores the files with the run, and describes them in the outcome of their call.
+func (k KeptFiles) addTo(tx *unit.Tx, f *run.Finished) error {
+	if len(k.files) == 0 {
+		return nil
+	}
+	added, err := k.Store(tx)
+	f.Files, f.FilesOf = added, tx.Run.ID
+	return err
 }
 
 // postpone records that the call begins again after a while, and why. It gives up the run: the sweep finds the run when

@@ -81,7 +81,7 @@ func answered(ctx context.Context, ex *unit.Execution, req model.Request,
 // commitTurn commits the model's answer as the run's turn with this number. If a call of the answer can start at once,
 // the commit starts the call, and commitTurn carries it out.
 func commitTurn(ctx context.Context, ex *unit.Execution, turn int, req model.Request, reply *model.Reply) error {
-	kept, err := filesToKeep(ctx, ex, reply)
+	kept, err := effect.KeepFiles(ctx, ex, reply.Files)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func commitTurn(ctx context.Context, ex *unit.Execution, turn int, req model.Req
 			return nil // cancelled or out of time in the meantime: the answer no longer matters
 		}
 		turn := newTurn(ex, req, reply)
-		err := kept.keep(tx, turn, reply)
+		err := keepFiles(tx, kept, turn, reply)
 		if err == nil {
 			err = recordTurn(ctx, tx, turn, reply, places, completed)
 		}

@@ -21,8 +21,8 @@ func (tx *Tx) AddFiles(files []attachment.File) ([]attachment.Stored, error) {
 	return added, attachment.CheckSizes("attachments", now)
 }
 
-// AddMade stores the files of an answer of the model with the run. The caller has checked that they are within the
-// limits of all its answers.
+// AddMade stores the files of an answer of the model, or of a tool's result, with the run. [KeepFiles] has checked that
+// they are within the limits of all answers and results.
 func (tx *Tx) AddMade(files []attachment.File) ([]attachment.Stored, error) {
 	return tx.addFiles(tx.State.Made, files)
 }

@@ -108,6 +108,9 @@ func (tx *Tx) AddEvent(e run.Event) error {
 	if e.Turn != nil && len(e.Turn.Files) > 0 {
 		tx.Updates = append(tx.Updates, Update{Seq: e.Seq, Files: attachment.Made(e.Turn.Files)})
 	}
+	if e.Finished != nil && len(e.Finished.Files) > 0 {
+		tx.Updates = append(tx.Updates, Update{Seq: e.Seq, Files: attachment.Made(e.Finished.Files)})
+	}
 	if e.Compressed != nil {
 		tx.Updates = append(tx.Updates, Update{Seq: e.Seq, Compressed: e.Compressed})
 	}

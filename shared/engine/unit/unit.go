@@ -109,7 +109,7 @@ type Update struct {
 	Status          run.Status
 	Delta           string
 	Thought         string             // a piece of the model's visible thoughts, which precede the text
-	Files           []attachment.Facts // of an answer; they are stored
+	Files           []attachment.Facts // of an answer or a result; they are stored
 	Action          *run.ActionView
 	Output          *Output
 	Compressed      *run.Compressed

@@ -25,8 +25,8 @@ const (
 	MaxBytes = 1536 << 10 // bytes of all files
 	maxPart  = 600 << 10  // bytes of one part, below store.MaxDoc in base64
 
-	// MaxParts is the maximum number of documents of one run's files: those of the user, and those in the model's
-	// answers. Both have at most MaxFiles files.
+	// MaxParts is the maximum number of documents of one run's files: those of the user, and those in the answers of the
+	// model and the results of tools. Both have at most MaxFiles files.
 	MaxParts = 2*MaxFiles + (MaxBytes+MaxUpload)/maxPart
 )
 
@@ -38,6 +38,7 @@ type File struct {
 	// LocationRemoved means that Data is a picture without the place that its EXIF or XMP data named.
 	LocationRemoved bool `json:"locationRemoved,omitempty"`
 
+	Tool   string  `json:"-"` // see Facts
 	FileID string  `json:"-"` // of an uploaded file; Data is then nil until it was read
 	upload *Upload // of an uploaded file
 }
@@ -51,15 +52,17 @@ type Facts struct {
 	// LocationRemoved means that the file was stored, and is sent on, without the place where the picture was taken.
 	LocationRemoved bool   `json:"locationRemoved,omitempty"`
 	FileID          string `json:"fileId,omitempty"` // of an uploaded file
-	// Number is the number under which a file of a model's answer is read. The files of a prompt are numbered from 1.
-	Number int `json:"number,omitempty"`
+	// Number is the number under which a file of a model's answer, or of a tool's result, is read. The files of a prompt
+	// are numbered from 1.
+	Number int    `json:"number,omitempty"`
+	Tool   string `json:"tool,omitempty"` // name of the tool whose result has the file
 }
 
 // firstMade is added to the first part's number of a file in an answer, so that its number is no number of a prompt's
 // file.
 const firstMade = MaxFiles
 
-// Made returns the descriptions of files of answers with their numbers.
+// Made returns the descriptions of files of answers and results with their numbers.
 func Made(files []Stored) (all []Facts) {
 	for _, f := range files {
 		f.Number = firstMade + f.First
@@ -68,7 +71,7 @@ func Made(files []Stored) (all []Facts) {
 	return all
 }
 
-// Numbered returns the file with the number: one of a prompt, or one of the answers ([Made]).
+// Numbered returns the file with the number: one of a prompt, or one of the answers and results ([Made]).
 func Numbered(prompt, made []Stored, number int) (Stored, bool) {
 	if number >= 1 && number <= len(prompt) {
 		return prompt[number-1], true
@@ -111,7 +114,7 @@ func Describe(files []File, had ...Stored) (all []Stored) {
 func factsOf(f File) Facts {
 	if u := f.upload; u != nil {
 		facts := u.Facts
-		facts.Name = f.Name
+		facts.Name, facts.Tool = f.Name, f.Tool
 		return facts
 	}
 	if f.FileID != "" { // not read yet
@@ -119,7 +122,7 @@ func factsOf(f File) Facts {
 	}
 	sum := sha256.Sum256(f.Data)
 	return Facts{Name: f.Name, Type: f.Type, Size: len(f.Data), SHA256: hex.EncodeToString(sum[:]),
-		LocationRemoved: f.LocationRemoved}
+		LocationRemoved: f.LocationRemoved, Tool: f.Tool}
 }
 
 // StoredOf returns the description, in its stored form, of each file of a prompt or an answer with these files.
@@ -254,6 +257,7 @@ func Join(uid string, docs []json.RawMessage) (*File, error) {
 		if head != nil && head.FileID != "" {
 			u := Upload{UID: uid, Facts: head.Facts, Object: p.Object}
 			f = u.File(head.Name)
+			f.Tool = head.Tool
 			return &f, nil
 		}
 		f.Data = slices.Concat(f.Data, p.Data)
@@ -261,6 +265,6 @@ func Join(uid string, docs []json.RawMessage) (*File, error) {
 	if sum := sha256.Sum256(f.Data); head == nil || hex.EncodeToString(sum[:]) != head.SHA256 {
 		return nil, errors.New("attachment: the stored bytes differ from the file")
 	}
-	f.Name, f.Type, f.LocationRemoved = head.Name, head.Type, head.LocationRemoved
+	f.Name, f.Type, f.LocationRemoved, f.Tool = head.Name, head.Type, head.LocationRemoved, head.Tool
 	return &f, nil
 }

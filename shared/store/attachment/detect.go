@@ -44,8 +44,8 @@ func NameOf(name string) string {
 // maxExtension is the length limit of an extension that a cut name keeps.
 const maxExtension = 10
 
-// Generated returns a file that a model made, with its type. Its bytes stay as they are, because the model's signature
-// may cover them. ok is false for a type that Gemini does not read.
+// Generated returns a file that a model or a tool made, with its type. Its bytes stay as they are, because the model's
+// signature may cover them. ok is false for a type that Gemini does not read.
 func Generated(name string, data []byte) (f File, ok bool) {
 	mime, _ := typeOf(data)
 	return File{Name: name + extensions[mime], Type: mime, Data: data}, mime != ""

@@ -45,7 +45,7 @@ func (c *Client) call(ctx context.Context, as *definition, in tool.Call, effect 
 			"The server %s requires more input for this, which cannot be provided. It was not done.",
 			c.cfg.Name)
 	}
-	return told(answer)
+	return told(answer, in.Attach)
 }
 
 // do sends one request on the session. If the session is dead, do replaces it once. It repeats a request with an effect

@@ -30,7 +30,7 @@ func TestResultsOfOtherForms(t *testing.T) {
 		`{"toolResult":{"id":9007199254740993}}`:                 `{"structured":{"id":9007199254740993}}`,
 		`{"content":null,"structuredContent":{"n":1e400}}`:       `{"structured":{"n":1e400}}`,
 		`{"content":[{"type":"text","text":"a","text":"b"}]}`:    `{"text":"b"}`,
-		`{"content":[{"type":"audio","data":"aGk=","x":1e400}]}`: `{"others":[{"type":"audio","bytes":2}]}`,
+		`{"content":[{"type":"audio","data":"aGk=","x":1e400}]}`: `{"others":[{"type":"audio","bytes":2,"file":"file.txt"}]}`,
 	} {
 		url, _ := raw(t, func(w http.ResponseWriter, method string, _ int, id json.RawMessage) {
 			answer := result

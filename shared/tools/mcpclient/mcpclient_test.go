@@ -167,8 +167,11 @@ func TestResults(t *testing.T) {
 		"a sound and a file": {mcp.CallToolResult{Content: []mcp.Content{
 			&mcp.AudioContent{MIMEType: "audio/wav", Data: []byte("abc")},
 			&mcp.EmbeddedResource{Resource: &mcp.ResourceContents{URI: "x:", MIMEType: "a/b", Blob: []byte("ab")}}}},
-			`{"others":[{"type":"audio","mimeType":"audio/wav","bytes":3},` +
-				`{"type":"resource","mimeType":"a/b","uri":"x:","bytes":2}]}`},
+			`{"others":[{"type":"audio","mimeType":"audio/wav","bytes":3,"file":"file.txt"},` +
+				`{"type":"resource","mimeType":"a/b","uri":"x:","bytes":2,"file":"file.txt"}]}`},
+		"a picture": {mcp.CallToolResult{Content: []mcp.Content{
+			&mcp.ImageContent{MIMEType: "image/png", Data: []byte("\x89PNG\r\n\x1a\n0")}}},
+			`{"others":[{"type":"image","mimeType":"image/png","bytes":9,"file":"file.png"}]}`},
 		"a long number": {mcp.CallToolResult{StructuredContent: json.RawMessage(`{"id":1234567890123456789}`),
 			Content: []mcp.Content{&mcp.TextContent{Text: `{"id": 1234567890123456789}`}}},
 			`{"structured":{"id":1234567890123456789}}`},

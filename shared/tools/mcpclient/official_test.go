@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/agent/tool"
+	"github.com/countersign-run/countersign/shared/store/attachment"
 	"github.com/countersign-run/countersign/shared/testkit/await"
 	"github.com/countersign-run/countersign/shared/testkit/cleanup"
 	"github.com/countersign-run/countersign/shared/testkit/freeport"
@@ -56,8 +57,16 @@ func call(t *testing.T, tl *tool.Tool, args string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	res, err := tl.Execute(t.Context(), tool.Call{ActionID: "action", Args: canonical, Place: in})
+	res, err := tl.Execute(t.Context(), tool.Call{ActionID: "action", Args: canonical, Place: in, Attach: named})
 	return string(res), err
+}
+
+// named returns the name of a file that a run would keep.
+func named(data []byte) string {
+	if f, ok := attachment.Generated("file", data); ok {
+		return f.Name
+	}
+	return ""
 }
 
 // role returns a configuration that runs this program in a role, and a function that reads its log.
@@ -97,7 +106,7 @@ func TestEverything(t *testing.T) {
 	for _, c := range []struct{ tool, args, want string }{
 		{"echo", `{"message":"hello"}`, `{"text":"Echo: hello"}`},
 		{"get-tiny-image", `{}`, `{"text":"Here's the image you requested:\nThe image above is the MCP logo.",` +
-			`"others":[{"type":"image","mimeType":"image/png","bytes":4033}]}`},
+			`"others":[{"type":"image","mimeType":"image/png","bytes":4033,"file":"file.png"}]}`},
 		{"get-structured-content", `{"location":"New York"}`,
 			`{"structured":{"temperature":33,"conditions":"Cloudy","humidity":82}}`},
 		{"get-resource-links", `{"count":1}`,

@@ -27,20 +27,24 @@ type result struct {
 	Structured json.RawMessage `json:"structured,omitempty"`
 	Others     []other         `json:"others,omitempty"` // content that is not text
 	Truncated  bool            `json:"truncated,omitempty"`
+
+	attach func(data []byte) string
 }
 
-// other describes content that the model does not receive: an image, a sound or a file.
+// other describes content that is not text: an image, a sound or a file. The model gets it if File names it.
 type other struct {
 	Type     string `json:"type"`
 	MIMEType string `json:"mimeType,omitempty"`
 	Name     string `json:"name,omitempty"`
 	URI      string `json:"uri,omitempty"`
 	Bytes    int64  `json:"bytes,omitempty"`
+	File     string `json:"file,omitempty"` // name of the file that the model gets with the result
 }
 
-// told returns the answer as bounded JSON.
-func told(answer *mcp.CallToolResult) (json.RawMessage, error) {
-	r := result{IsError: answer.IsError}
+// told returns the answer as bounded JSON. attach gets the bytes of content that is not text, and returns the name of
+// the file that the run keeps, or "" ([tool.Call.Attach]).
+func told(answer *mcp.CallToolResult, attach func([]byte) string) (json.RawMessage, error) {
+	r := result{IsError: answer.IsError, attach: attach}
 	var texts []string
 	for _, one := range answer.Content {
 		switch one := one.(type) {
@@ -66,11 +70,12 @@ func told(answer *mcp.CallToolResult) (json.RawMessage, error) {
 // add adds a description of content that is not text.
 func (r *result) add(one mcp.Content) {
 	var o other
+	var data []byte
 	switch one := one.(type) {
 	case *mcp.ImageContent:
-		o = other{Type: "image", MIMEType: one.MIMEType, Bytes: int64(len(one.Data))}
+		o, data = other{Type: "image", MIMEType: one.MIMEType, Bytes: int64(len(one.Data))}, one.Data
 	case *mcp.AudioContent:
-		o = other{Type: "audio", MIMEType: one.MIMEType, Bytes: int64(len(one.Data))}
+		o, data = other{Type: "audio", MIMEType: one.MIMEType, Bytes: int64(len(one.Data))}, one.Data
 	case *mcp.ResourceLink:
 		o = other{Type: "resource_link", MIMEType: one.MIMEType, Name: one.Name, URI: one.URI}
 		if one.Size != nil {
@@ -79,7 +84,7 @@ func (r *result) add(one mcp.Content) {
 	case *mcp.EmbeddedResource:
 		o = other{Type: "resource"}
 		if in := one.Resource; in != nil {
-			o.MIMEType, o.URI, o.Bytes = in.MIMEType, in.URI, int64(len(in.Blob))
+			o.MIMEType, o.URI, o.Bytes, data = in.MIMEType, in.URI, int64(len(in.Blob)), in.Blob
 		}
 	default:
 		o = other{Type: strings.TrimPrefix(fmt.Sprintf("%T", one), "*mcp.")}
@@ -90,6 +95,9 @@ func (r *result) add(one mcp.Content) {
 	}
 	for _, word := range []*string{&o.MIMEType, &o.Name, &o.URI} {
 		*word = clip.Text(*word, maxWord)
+	}
+	if len(data) > 0 {
+		o.File = r.attach(data)
 	}
 	r.Others = append(r.Others, o)
 }

@@ -16,11 +16,11 @@ export function files(run, failed) {
   if (!all.length) return '';
   return el('ul', { class: 'plain files' }, ...all.map((file, i) => el('li', {},
     el('bdi', {}, file.name), ` · ${file.type} · ${sized(file.size)} `, file.locationRemoved && '· location removed ',
-    file.number && '· from the model ', saving(run.runId, numberOf(file, i), file.name, failed),
+    file.number && `· from ${file.tool || 'the model'} `, saving(run.runId, numberOf(file, i), file.name, failed),
     el('br'), el('code', { title: 'SHA-256' }, file.sha256))));
 }
 
-// numberOf returns a file's number in its run. A file of an answer has its own.
+// numberOf returns a file's number in its run. A file of an answer or of a tool's result has its own.
 const numberOf = (file, i) => file.number ?? i + 1;
 
 const saving = (runId, number, name, failed) => button('Save',

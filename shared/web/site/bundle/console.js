@@ -1969,7 +1969,7 @@ function files2(run, failed) {
     el("bdi", {}, file.name),
     ` · ${file.type} · ${sized(file.size)} `,
     file.locationRemoved && "· location removed ",
-    file.number && "· from the model ",
+    file.number && `· from ${file.tool || "the model"} `,
     saving(run.runId, numberOf(file, i), file.name, failed),
     el("br"),
     el("code", { title: "SHA-256" }, file.sha256)
