@@ -31,7 +31,8 @@ func TestPictureOverHTTP(t *testing.T) {
 		"/api/agent/agui": {`{"threadId":"t","runId":"r","messages":[{"id":"m","role":"user","content":"paint"}],` +
 			`"tools":[],"context":[],"state":{},"forwardedProps":{}}`, `"url":"` + inURL + `"}}`},
 	} {
-		for name, turns := range map[string][]script.Turn{"answer-1.png": {paints}, "draw-1.png": {draws, {Text: "Here."}}} {
+		for name, turns := range map[string][]script.Turn{"answer-1.png": {paints},
+			"draw-1.png": {draws, {Text: "Here."}}} {
 			w := newEnv(t)
 			w.loop.Tools["draw"] = draw
 			w.model.Then(turns...)
@@ -42,7 +43,8 @@ func TestPictureOverHTTP(t *testing.T) {
 			}
 			thread := w.send("GET", "/api/agent/threads", "ana", "").at("threads", "0", "threadId")
 			messages := w.send("GET", "/api/agent/threads/"+thread+"/messages", "ana", "")
-			id, number := messages.at("messages", "1", "runId"), messages.at("messages", "1", "attachments", "0", "number")
+			id := messages.at("messages", "1", "runId")
+			number := messages.at("messages", "1", "attachments", "0", "number")
 			file := "/api/agent/runs/" + id + "/attachments/" + number
 			got := w.send("GET", file, "ana", "")
 			if string(got.body) != picture || got.Header.Get("Content-Type") != "image/png" {

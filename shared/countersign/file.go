@@ -7,8 +7,9 @@ import (
 )
 
 // File is a picture or another file in an answer of the model or in a result of an MCP server's tool. It is stored with
-// its run, and deleted with the session. Above 1.5 MiB in one answer or result, [Options.Files] keeps its bytes; without
-// it, the file is not kept, and a line of the answer says so. Strangers' text can be in a file, as in an [Attachment].
+// its run, and deleted with the session. Above 1.5 MiB in one answer or result, [Options.Files] keeps its bytes;
+// without it, the file is not kept, and a line of the answer says so. Strangers' text can be in a file, as in an
+// [Attachment].
 type File struct {
 	RunID  string
 	Name   string

@@ -14,8 +14,8 @@ import (
 	"github.com/countersign-run/countersign/shared/countersign/mcp"
 )
 
-// TestPictureOfServer has a tool of a server return a picture, once as an effect that needs approval, and once as a tool
-// that reads. The model gets the picture after the result, and the program reads it from the session.
+// TestPictureOfServer has a tool of a server return a picture, once as an effect that needs approval, and once as a
+// tool that reads. The model gets the picture after the result, and the program reads it from the session.
 func TestPictureOfServer(t *testing.T) {
 	picture := []byte("\x89PNG\r\n\x1a\npicture")
 	s := newStranger(t)

@@ -31,8 +31,8 @@ func chart(w *env, files ...fakegemini.File) (names *[]string) {
 }
 
 // TestPictureOfResult has a tool that returns a picture. The picture is stored with the run, read by its number and
-// named in the message of the answer. The model gets it behind the result, in this run and in later ones. What the model
-// sends afterwards may be a text of the picture. The picture is deleted with the conversation.
+// named in the message of the answer. The model gets it behind the result, in this run and in later ones. What the
+// model sends afterwards may be a text of the picture. The picture is deleted with the conversation.
 func TestPictureOfResult(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
 		w := &talk{env: verbatim(open(t))}

@@ -25,8 +25,8 @@ const (
 	MaxBytes = 1536 << 10 // bytes of all files
 	maxPart  = 600 << 10  // bytes of one part, below store.MaxDoc in base64
 
-	// MaxParts is the maximum number of documents of one run's files: those of the user, and those in the answers of the
-	// model and the results of tools. Both have at most MaxFiles files.
+	// MaxParts is the maximum number of documents of one run's files: those of the user, and those in the answers of
+	// the model and the results of tools. Both have at most MaxFiles files.
 	MaxParts = 2*MaxFiles + (MaxBytes+MaxUpload)/maxPart
 )
 
@@ -52,8 +52,8 @@ type Facts struct {
 	// LocationRemoved means that the file was stored, and is sent on, without the place where the picture was taken.
 	LocationRemoved bool   `json:"locationRemoved,omitempty"`
 	FileID          string `json:"fileId,omitempty"` // of an uploaded file
-	// Number is the number under which a file of a model's answer, or of a tool's result, is read. The files of a prompt
-	// are numbered from 1.
+	// Number is the number under which a file of a model's answer, or of a tool's result, is read. The files of a
+	// prompt are numbered from 1.
 	Number int    `json:"number,omitempty"`
 	Tool   string `json:"tool,omitempty"` // name of the tool whose result has the file
 }
