@@ -72,14 +72,19 @@ func (s *State) Apply(e Event) error {
 	if err := apply(e); err != nil {
 		return err
 	}
-	if e.Decided != nil {
-		s.Input.Files = slices.Concat(s.Input.Files, e.Decided.Files)
-	}
-	if e.Finished != nil {
-		s.Made = append(s.Made, e.Finished.Files...)
-	}
+	s.addFiles(e)
 	s.recordAct(a)
 	return nil
+}
+
+// addFiles adds the files of an action's event: those of its user, or those of its tool.
+func (s *State) addFiles(e Event) {
+	switch {
+	case e.Decided != nil:
+		s.Input.Files = slices.Concat(s.Input.Files, e.Decided.Files)
+	case e.Finished != nil:
+		s.Made = append(s.Made, e.Finished.Files...)
+	}
 }
 
 func (s *State) queued(e Event) error {
