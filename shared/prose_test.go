@@ -22,7 +22,7 @@ var oddWords = []struct {
 	{`\b(is|are|was|were|be|been) told\b`, "data is passed, sent or reported", 2},
 	{`\bbe (it|they)\b`, "name the condition", 0},
 	{`\b(of|by|to|from|for) whom\b`, "name the person first", 6},
-	{`\bof which\b`, "begin a sentence of its own", 3},
+	{`\bof which\b`, "begin a sentence of its own", 1},
 	{`\bby which\b`, "name the means first", 0},
 	{`\bof whose\b`, "begin with the owner", 0},
 	{`\bwhoever\b`, "name the user, caller or process", 0},
