@@ -115,23 +115,32 @@ func CallTool(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string) 
 	defer beat.Release()
 	acting, span := ex.TraceTool(acting, ex.Run, ex.State.Action(id))
 	record := carryOut(acting, ex, beat, t, id)
+	lapsed := beat.Lapsed()
 	beat.Release()
 	forgetPlace(ex, t)
 	err := record(ctx)
-	removeLate(ctx, ex, t)
+	removeLate(ctx, ex, t, lapsed)
 	span.EndTool(ex.State.Action(id), err)
 	return err
 }
 
 // removeLate removes the things that a call has created after the end of its run. This process had lost the run, and
-// the process that ended the run has removed only the earlier things.
-func removeLate(ctx context.Context, ex *unit.Execution, t *tool.Tool) {
-	if !t.Disposes || ex.State.Cleaned == nil {
+// the process that ended the run has removed only the earlier things. A process whose lease has lapsed may not know of
+// the end, if it has recorded nothing.
+func removeLate(ctx context.Context, ex *unit.Execution, t *tool.Tool, lapsed bool) {
+	if !t.Disposes || ex.State.Cleaned == nil && !lapsed {
 		return
 	}
 	ctx, cancel := unit.Detached(ctx)
 	defer cancel()
-	if _, err := t.Dispose(ctx, ex.Run.ToolCall("", nil, tool.Place{})); err != nil {
+	var err error
+	if ex.State.Cleaned == nil {
+		err = ex.Load(ctx)
+	}
+	if err == nil && ex.State.Cleaned != nil {
+		_, err = t.Dispose(ctx, ex.Run.ToolCall("", nil, tool.Place{}))
+	}
+	if err != nil {
 		ex.Log.ErrorContext(ctx, "things that a run created may be left behind", "counter", "clean_up_given_up",
 			"runId", ex.ID, "error", fault.As(err))
 	}

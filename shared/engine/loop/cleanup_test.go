@@ -29,6 +29,7 @@ type engine struct {
 	down  int      // the number of next cleanups that fail
 
 	during func() // happens once, before something is made
+	half   bool   // the effect is made in part, and the answer is lost
 }
 
 // withMaker gives the env's assistant a tool whose results must be cleaned up.
@@ -41,10 +42,13 @@ func withMaker(w *env) *engine {
 			during()
 		}
 		e.made = append(e.made, c.RunID)
+		if e.half {
+			return sendResult{}, tool.Ambiguous(errors.New("the connection was reset"))
+		}
 		return sendResult{ID: "made"}, nil
 	}
 	d.Reconcile = func(_ context.Context, c tool.Call, _ sendArgs) (tool.Verdict, sendResult, string, error) {
-		if slices.Contains(e.made, c.RunID) {
+		if !e.half && slices.Contains(e.made, c.RunID) {
 			return tool.Done, sendResult{ID: "made"}, "", nil
 		}
 		return tool.NotDone, sendResult{}, "", nil
@@ -126,17 +130,20 @@ func isClean(t *testing.T, w *env, e *engine, runID string) {
 }
 
 // TestCleanupAfterALateCall lets a process that has lost its run make something after another process has ended and
-// cleaned up the run.
+// cleaned up the run. The process then records an outcome, or it leaves the call to the other process, because the
+// answer was lost and its lease has ended.
 func TestCleanupAfterALateCall(t *testing.T) {
-	w := newEnv(t)
-	e := withMaker(w)
-	w.model.Then(toMake, script.Turn{Text: "Done."})
-	v := start(t, w, "go")
-	approve(t, w, v, 1)
-	e.during = func() { sweep(t, w, time.Hour) }
-	moveOn(t, w)
-	if isClean(t, w, e, v.RunID); e.tries != 2 {
-		t.Errorf("%d removals; want 2", e.tries)
+	for _, half := range []bool{false, true} {
+		w := newEnv(t)
+		e := withMaker(w)
+		w.model.Then(toMake, script.Turn{Text: "Done."})
+		v := start(t, w, "go")
+		approve(t, w, v, 1)
+		e.during = func() { sweep(t, w, time.Hour); e.half = half }
+		moveOn(t, w)
+		if isClean(t, w, e, v.RunID); e.tries != 2 {
+			t.Errorf("with half of the effect: %v: %d removals; want 2", half, e.tries)
+		}
 	}
 }
 
