@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/countersign-run/countersign/shared/base/fault"
-	"github.com/countersign-run/countersign/shared/base/strictjson"
 )
 
 // Role is the speaker of a Message.
@@ -375,36 +374,6 @@ func (c *Contents) addText(role Role, texts ...string) {
 		c.entries = c.entries[:n-1]
 	}
 	c.entries = append(c.entries, entry{raw: encodeTexts(role, texts), role: role, words: role == User, texts: texts})
-}
-
-func encodeTexts(role Role, texts []string) json.RawMessage {
-	type part struct {
-		Text string `json:"text"`
-	}
-	parts := make([]part, len(texts))
-	for i, t := range texts {
-		parts[i] = part{t}
-	}
-	return encode(struct {
-		Role  Role   `json:"role"`
-		Parts []part `json:"parts"`
-	}{role, parts})
-}
-
-func encodeContent(role Role, parts []any) json.RawMessage {
-	return encode(struct {
-		Role  Role  `json:"role"`
-		Parts []any `json:"parts"`
-	}{role, parts})
-}
-
-// encode encodes a value as JSON without HTML escapes. The value must be encodable.
-func encode(v any) json.RawMessage {
-	b, err := strictjson.Marshal(v)
-	if err != nil {
-		panic("model: " + err.Error())
-	}
-	return b
 }
 
 // errMisuse returns the error for a caller that broke the order of a conversation. It reports a bug of the caller, not

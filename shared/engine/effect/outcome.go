@@ -88,12 +88,18 @@ func recordOutcome(ctx context.Context, ex *unit.Execution, id string, f run.Fin
 	})
 }
 
-// addTo stores the files with the run, and describes them in the outcome of their call.
+// addTo stores the files with the run, and describes them in the outcome of their call. Files that the run cannot have,
+// such as an upload that its user has just deleted, do not keep the outcome from being recorded.
 func (k KeptFiles) addTo(tx *unit.Tx, f *run.Finished) error {
 	if len(k.files) == 0 {
 		return nil
 	}
 	added, err := k.Store(tx)
+	var refused *fault.Error
+	if errors.As(err, &refused) && refused.Class == fault.Validation {
+		tx.Ex.Log.Warn("the files of a result are not kept", "runId", tx.Run.ID, "error", err)
+		return nil
+	}
 	f.Files, f.FilesOf = added, tx.Run.ID
 	return err
 }

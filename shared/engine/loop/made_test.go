@@ -20,16 +20,23 @@ func picture(size int) fakegemini.File {
 	return fakegemini.File{Type: "image/png", Data: []byte("\x89PNG\r\n\x1a\n" + strings.Repeat("p", size-8))}
 }
 
+// talkTrusting returns a conversation whose user always allows e-mails to bob, and which has sent one.
+func talkTrusting(t *testing.T, e *env) *talk {
+	t.Helper()
+	w := &talk{env: verbatim(e)}
+	model := w.loop.Model
+	alwaysAllow(t, w.env, "send")
+	w.loop.Model = model
+	w.show("tell bob", nil, callOf("send"), script.Turn{Text: "Sent."})
+	return w
+}
+
 // TestPictureOfAnswer has a model that answers with a picture. The picture is stored with the run, named in the message
 // of the answer, read by its number, exported, and sent back to the model with its signature. Later e-mails to an
 // address that is always allowed need approval. The picture is deleted with the conversation.
 func TestPictureOfAnswer(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
-		w := &talk{env: verbatim(open(t))}
-		model := w.loop.Model
-		alwaysAllow(t, w.env, "send")
-		w.loop.Model = model
-		w.show("tell bob", nil, callOf("send"), script.Turn{Text: "Sent."})
+		w := talkTrusting(t, open(t))
 		p := picture(700 << 10)
 		v, _ := w.show("paint a cat", []attachment.File{file("a.txt", "first", 9)},
 			script.Turn{Text: "Here it is.", Files: []fakegemini.File{p}})
@@ -92,11 +99,7 @@ func TestPictureOfAnswer(t *testing.T) {
 // may be a text of the picture, so the e-mail needs approval.
 func TestPictureBesideCall(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
-		w := &talk{env: verbatim(open(t))}
-		model := w.loop.Model
-		alwaysAllow(t, w.env, "send")
-		w.loop.Model = model
-		w.show("tell bob", nil, callOf("send"), script.Turn{Text: "Sent."})
+		w := talkTrusting(t, open(t))
 		turn := callOf("lookup")
 		turn.Files = []fakegemini.File{picture(100)}
 		v, _ := w.show("paint and send", nil, turn, callOf("send"))
@@ -125,13 +128,20 @@ func TestPictureAfterCrash(t *testing.T) {
 }
 
 func killPainter(t *testing.T, w *env, size, n int, after bool) {
+	p := picture(size)
+	turn := script.Turn{Text: "Here.", Files: []fakegemini.File{p}}
+	killWithPicture(t, w, p, n, after, turn, turn, turn)
+}
+
+// killWithPicture kills the process before or after commit n of a run that gets the picture, and lets others finish the
+// run. A store of files has the bytes that are too large for a commit.
+func killWithPicture(t *testing.T, w *env, p fakegemini.File, n int, after bool, turns ...script.Turn) {
+	t.Helper()
 	verbatim(w)
 	objects := folder.New(t.TempDir())
 	w.loop.Files, w.rec.Files = objects, objects
 	w.loop.Store = mortal(w.store, n, after)
-	p := picture(size)
-	turn := script.Turn{Text: "Here.", Files: []fakegemini.File{p}}
-	w.model.Then(turn, turn, turn)
+	w.model.Then(turns...)
 	life := func() error {
 		_, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Key: "k", BodyHash: "h"},
 			loop.Prompt{Text: "paint a cat"})
@@ -148,7 +158,7 @@ func killPainter(t *testing.T, w *env, size, n int, after bool) {
 	}
 	got, err := w.loop.Attachment(t.Context(), "ana", id, v.Files[0].Number)
 	if err != nil || string(got.Data) != string(p.Data) {
-		t.Fatalf("the picture is read as %+v, %v; want its %d bytes", got, err, size)
+		t.Fatalf("the picture is read as %+v, %v; want its %d bytes", got, err, len(p.Data))
 	}
 }
 

@@ -8,11 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
-	"github.com/countersign-run/countersign/shared/engine/loop"
 	"github.com/countersign-run/countersign/shared/store/attachment"
-	"github.com/countersign-run/countersign/shared/store/blob/folder"
 	"github.com/countersign-run/countersign/shared/testkit/fakegemini"
 	"github.com/countersign-run/countersign/shared/testkit/script"
 )
@@ -35,11 +32,7 @@ func chart(w *env, files ...fakegemini.File) (names *[]string) {
 // model sends afterwards may be a text of the picture. The picture is deleted with the conversation.
 func TestPictureOfResult(t *testing.T) {
 	onEachStore(t, func(t *testing.T, open func(testing.TB) *env) {
-		w := &talk{env: verbatim(open(t))}
-		model := w.loop.Model
-		alwaysAllow(t, w.env, "send")
-		w.loop.Model = model
-		w.show("tell bob", nil, callOf("send"), script.Turn{Text: "Sent."})
+		w := talkTrusting(t, open(t))
 		p := picture(700 << 10)
 		names := chart(w.env, p)
 		v, told := w.show("draw it", []attachment.File{file("a.txt", "first", 9)}, callOf("lookup"),
@@ -85,11 +78,7 @@ func TestPictureOfResult(t *testing.T) {
 // TestPictureOfResultTaints has a run that sends an e-mail after a tool returned a picture. The address is always
 // allowed, but the text may be the picture's.
 func TestPictureOfResultTaints(t *testing.T) {
-	w := &talk{env: verbatim(newEnv(t))}
-	model := w.loop.Model
-	alwaysAllow(t, w.env, "send")
-	w.loop.Model = model
-	w.show("tell bob", nil, callOf("send"), script.Turn{Text: "Sent."})
+	w := talkTrusting(t, newEnv(t))
 	chart(w.env, picture(100))
 	v, _ := w.show("draw and tell bob", nil, callOf("lookup"), callOf("send"))
 	w.needsApproval(t, v, "the file lookup-1.png of lookup")
@@ -112,34 +101,14 @@ func TestPictureOfResultAfterCrash(t *testing.T) {
 }
 
 func killDrawer(t *testing.T, w *env, size, n int, after bool) {
-	verbatim(w)
-	objects := folder.New(t.TempDir())
-	w.loop.Files, w.rec.Files = objects, objects
 	p := picture(size)
 	chart(w, p)
-	w.loop.Store = mortal(w.store, n, after)
+	here := script.Turn{Text: "Here."}
+	turns := []script.Turn{callOf("lookup"), here, here, here}
 	if n == 2 && !after { // the answer with the call is lost, and the model is asked again
-		w.model.Then(callOf("lookup"))
+		turns = append([]script.Turn{callOf("lookup")}, turns...)
 	}
-	w.model.Then(callOf("lookup"), script.Turn{Text: "Here."}, script.Turn{Text: "Here."}, script.Turn{Text: "Here."})
-	life := func() error {
-		_, err := w.loop.Start(t.Context(), loop.StartRequest{UID: "ana", Key: "k", BodyHash: "h"},
-			loop.Prompt{Text: "draw it"})
-		return err
-	}
-	if died, err := mortally(life); err != nil || !died {
-		t.Fatalf("the process died: %v, %v; want that it dies", died, err)
-	}
-	w.liveOn(t.Context(), 3, life)
-	id := run.KeyedRunID("ana", "k")
-	v, _, err := w.loop.Get(t.Context(), "ana", id)
-	if err != nil || v.Status != run.Completed || len(v.Files) != 1 {
-		t.Fatalf("%v: %+v; want a completed run with one file", err, v)
-	}
-	got, err := w.loop.Attachment(t.Context(), "ana", id, v.Files[0].Number)
-	if err != nil || string(got.Data) != string(p.Data) {
-		t.Fatalf("the picture is read as %+v, %v; want its %d bytes", got, err, size)
-	}
+	killWithPicture(t, w, p, n, after, turns...)
 }
 
 // TestResultFilesNotKept has a tool that attaches more files than a run keeps, one that only a store of files can hold,

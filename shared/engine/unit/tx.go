@@ -105,11 +105,8 @@ func (tx *Tx) AddEvent(e run.Event) error {
 		}
 	}
 	tx.events = append(tx.events, e)
-	if e.Turn != nil && len(e.Turn.Files) > 0 {
-		tx.Updates = append(tx.Updates, Update{Seq: e.Seq, Files: attachment.Made(e.Turn.Files)})
-	}
-	if e.Finished != nil && len(e.Finished.Files) > 0 {
-		tx.Updates = append(tx.Updates, Update{Seq: e.Seq, Files: attachment.Made(e.Finished.Files)})
+	if files := madeIn(e); len(files) > 0 {
+		tx.Updates = append(tx.Updates, Update{Seq: e.Seq, Files: attachment.Made(files)})
 	}
 	if e.Compressed != nil {
 		tx.Updates = append(tx.Updates, Update{Seq: e.Seq, Compressed: e.Compressed})
@@ -118,6 +115,17 @@ func (tx *Tx) AddEvent(e run.Event) error {
 		v := run.NewActionView(tx.nonce(), tx.State, a)
 		v.Step = run.StepOf(tx.Ex.Toolbox.Tools, a)
 		tx.Updates = append(tx.Updates, Update{Seq: e.Seq, Action: v, Finished: callEnd(a, e.Finished)})
+	}
+	return nil
+}
+
+// madeIn returns the files of the model's answer or of the tool's result that the event records.
+func madeIn(e run.Event) []attachment.Stored {
+	switch {
+	case e.Turn != nil:
+		return e.Turn.Files
+	case e.Finished != nil:
+		return e.Finished.Files
 	}
 	return nil
 }
