@@ -75,8 +75,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestRights checks that exactly the functions that push have the right to push, and that read-only functions have no
-// other rights.
+// TestRights checks that exactly the functions that push have the right to push, that read-only functions have no
+// other rights, and that no function both reads text from strangers and signs decisions.
 func TestRights(t *testing.T) {
 	for _, f := range list(t).Functions {
 		if slices.Contains(f.Parts, "push") == f.Public() {
@@ -86,6 +86,9 @@ func TestRights(t *testing.T) {
 			if slices.Contains(f.Parts, "reading") && r.Method != "GET" {
 				t.Errorf("%s only reads, and serves %s %s", f.Name, r.Method, r.Path)
 			}
+		}
+		if slices.Contains(f.Parts, "model") && slices.Contains(f.Parts, "decisions") {
+			t.Errorf("%s calls a model, which reads text from strangers, and signs decisions", f.Name)
 		}
 		if f.Callers == "queue" && f.TimeoutSeconds >= 600 {
 			t.Errorf("%s runs %d s; Pub/Sub redelivers after 600", f.Name, f.TimeoutSeconds)

@@ -7,11 +7,11 @@ import (
 	"github.com/countersign-run/countersign/shared/api"
 	"github.com/countersign-run/countersign/shared/app"
 	"github.com/countersign-run/countersign/shared/app/acts"
+	"github.com/countersign-run/countersign/shared/app/forwards"
 	"github.com/countersign-run/countersign/shared/app/repositories"
 	"github.com/countersign-run/countersign/shared/app/servers"
-	"github.com/countersign-run/countersign/shared/app/signs"
 )
 
 func init() {
-	functions.HTTP("agui", app.Serve(api.AGUI, app.Users, acts.Parts, servers.Part, repositories.Parts, signs.Part))
+	functions.HTTP("agui", app.Serve(api.AGUI, app.Users, acts.Parts, servers.Part, repositories.Parts, forwards.Part))
 }

@@ -67,6 +67,7 @@ type API struct {
 	AgentDoor AgentDoor         // nil in a program without /mcp
 	Webhooks  Webhooks          // nil in a program without webhooks
 	Devices   Devices           // nil if Web Push is not configured
+	Forward   *Forward          // nil if this program records decisions itself
 	Users     *auth.Verifier
 	Agents    *auth.Verifier // verifies access tokens for MCPURL; nil if no issuer is configured
 	Push      *auth.PushVerifier

@@ -66,11 +66,11 @@ func (r *request) awaitPending(mark string) error {
 // resolutionBody is a decision about an approval, as a client sends it.
 type resolutionBody struct {
 	Decision   string          `json:"decision"`
-	ArgsHash   *string         `json:"argsHash"`
-	EditedArgs json.RawMessage `json:"editedArgs"`
-	Comment    string          `json:"comment"`
-	UndoWindow int             `json:"holdSeconds"`
-	Strict     bool            `json:"strict"`
+	ArgsHash   *string         `json:"argsHash,omitempty"`
+	EditedArgs json.RawMessage `json:"editedArgs,omitempty"`
+	Comment    string          `json:"comment,omitempty"`
+	UndoWindow int             `json:"holdSeconds,omitempty"`
+	Strict     bool            `json:"strict,omitempty"`
 }
 
 // of returns the user's decision about the approval.
@@ -137,6 +137,17 @@ func postResolve(r *request) (any, error) {
 
 // resolve records a decision of the user, with how the user was authenticated.
 func (r *request) resolve(ctx context.Context, d approval.Resolution) (*run.View, error) {
+	runID, ok := run.RunOfApproval(d.ApprovalID)
+	if !ok {
+		return nil, fault.NotFound()
+	}
+	if f := r.api.Forward; f != nil {
+		if err := f.record(ctx, r.Header.Get("Authorization"), d); err != nil {
+			return nil, err
+		}
+		v, _, err := r.api.Loop.Get(ctx, r.uid, runID)
+		return v, err
+	}
 	d.Auth = r.auth
 	return r.api.Loop.Resolve(ctx, d)
 }

@@ -250,6 +250,9 @@ type Config struct {
 	// DECISION_KMS_KEY: a Cloud KMS key version (EC_SIGN_ED25519) that signs decisions, in the functions that record
 	// them; the default with the embedded store is a key in DATA_DIR
 	DecisionKMSKey string
+	// DECISIONS_URL: the URL of the function `approvals-resolve`, in the functions `ui` and `agui`, which send it what
+	// users decide, because their model reads text from strangers and they have no key
+	DecisionsURL string
 	// DECISION_PUBLIC_KEYS: the public keys that check decisions: that of the signing key, and earlier ones until
 	// every permission that they signed has expired
 	DecisionPublicKeys string

@@ -12,6 +12,8 @@ func (l *loader) decisions(c *Config) {
 		_, err := decision.ParseKeys(v)
 		return err == nil
 	})
+	c.DecisionsURL = l.text("DECISIONS_URL", "", "the address of approvals-resolve, such as https://agent.example.com "+
+		"(http only on a loopback address)", isBase(l.deployed))
 	mode, keys := "require", l.get("DECISION_PUBLIC_KEYS") != ""
 	if c.Store != "embedded" && !keys {
 		mode = "off"

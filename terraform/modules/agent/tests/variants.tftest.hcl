@@ -225,8 +225,12 @@ run "with_signed_decisions" {
     decisions = { public_keys = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=", version = 2, mode = "sign" }
   }
   assert {
-    condition     = toset([for name, parts in local.parts_of : name if anytrue([for p in parts : anytrue([for r in try(p.roles, []) : r.on == "decisions" && r.role == "roles/cloudkms.signerVerifier"])])]) == setintersection(toset(keys(local.functions)), toset(["approvals-resolve", "plans", "ui", "agui", "actions"]))
+    condition     = toset([for name, parts in local.parts_of : name if anytrue([for p in parts : anytrue([for r in try(p.roles, []) : r.on == "decisions" && r.role == "roles/cloudkms.signerVerifier"])])]) == setintersection(toset(keys(local.functions)), toset(["approvals-resolve", "plans", "actions"]))
     error_message = "Only the functions that record users' decisions may sign them."
+  }
+  assert {
+    condition     = toset([for name, parts in local.parts_of : name if anytrue([for p in parts : contains(try(p.environment, []), "DECISIONS_URL")])]) == setintersection(toset(keys(local.functions)), toset(["ui", "agui"])) && startswith(local.environment.DECISIONS_URL, "https://")
+    error_message = "The functions of chat protocols send decisions to the function that signs them."
   }
   assert {
     condition     = alltrue([for name, parts in local.parts_of : anytrue([for p in parts : contains(try(p.environment, []), "DECISION_PUBLIC_KEYS")]) if anytrue([for p in parts : anytrue([for r in try(p.roles, []) : r.role == "roles/datastore.user"])])])
