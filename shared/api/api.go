@@ -28,6 +28,7 @@ import (
 	"github.com/countersign-run/countersign/shared/accounts/auth"
 	"github.com/countersign-run/countersign/shared/accounts/linking"
 	"github.com/countersign-run/countersign/shared/agent/decision"
+	"github.com/countersign-run/countersign/shared/agent/passkey"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/api/stream"
@@ -63,6 +64,7 @@ type API struct {
 	Plans     *planner.Planner  // nil in a program without plans
 	Hosts     Hosts             // nil in a program without hosts
 	Sockets   Sockets           // nil in a program without terminals, and if terminals are disabled
+	Passkeys  Passkeys          // nil if no decision needs one
 	Receipts  Receipts          // nil if no key for receipts is configured
 	AgentDoor AgentDoor         // nil in a program without /mcp
 	Webhooks  Webhooks          // nil in a program without webhooks
@@ -185,13 +187,20 @@ type errorBody struct {
 	RunID     string      `json:"runId,omitempty"`
 
 	Moments []tool.Moment `json:"moments,omitempty"` // points in time that Message mentions
+
+	Passkey *passkey.Options `json:"passkey,omitempty"` // for navigator.credentials.get, only on the console's pages
+	Link    string           `json:"link,omitempty"`    // where the user continues
 }
 
 func (a *API) errorBody(ctx context.Context, err error) (errorBody, *fault.Error) {
 	f, open := fault.As(err), &run.OpenError{}
 	_ = errors.As(err, &open) // set the run that blocks this request, if err names one
-	return errorBody{f.Class, f.Code, f.Message, f.Field, obs.RequestID(ctx), open.RunID,
-		run.MomentsOf(f.Message, a.Loop.Now())}, f
+	body := errorBody{Class: f.Class, Code: f.Code, Message: f.Message, Field: f.Field, RequestID: obs.RequestID(ctx),
+		RunID: open.RunID, Moments: run.MomentsOf(f.Message, a.Loop.Now())}
+	if needed := (*passkey.Needed)(nil); errors.As(err, &needed) {
+		body.Link = needed.Link
+	}
+	return body, f
 }
 
 // statusLeft is the status of a request whose client left before the answer, as proxies record it. No client reads it:
@@ -215,6 +224,9 @@ func (r *request) warn(ctx context.Context, msg string, err error, attrs ...any)
 // fail sends the error as the response, and logs server errors.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	body, f := a.errorBody(r.Context(), err)
+	if needed := (*passkey.Needed)(nil); errors.As(err, &needed) && r.Header.Get("Origin") == needed.Origin {
+		body.Passkey = needed.Options
+	}
 	status := f.Status()
 	switch {
 	case left(r.Context(), err):

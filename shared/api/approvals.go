@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/passkey"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
@@ -71,6 +72,7 @@ type resolutionBody struct {
 	Comment    string          `json:"comment,omitempty"`
 	UndoWindow int             `json:"holdSeconds,omitempty"`
 	Strict     bool            `json:"strict,omitempty"`
+	Passkey    json.RawMessage `json:"passkey,omitempty"` // AuthenticationResponseJSON
 }
 
 // of returns the user's decision about the approval.
@@ -96,7 +98,16 @@ func (b resolutionBody) of(uid, approvalID string) (approval.Resolution, error) 
 	if b.ArgsHash != nil {
 		res.ArgsHash = *b.ArgsHash
 	}
-	return res, nil
+	res.Passkey, err = parsePasskey(b.Passkey)
+	return res, err
+}
+
+// parsePasskey decodes the passkey's confirmation of a decision. It returns nil if there is none.
+func parsePasskey(data json.RawMessage) (*passkey.Assertion, error) {
+	if len(data) == 0 || string(data) == "null" {
+		return nil, nil
+	}
+	return passkey.Parse(data)
 }
 
 func postResolve(r *request) (any, error) {

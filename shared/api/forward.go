@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/countersign-run/countersign/shared/agent/passkey"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/approval"
@@ -58,7 +59,8 @@ func (f *Forward) record(ctx context.Context, authorization string, d approval.R
 	return forwarded(resp.StatusCode, data)
 }
 
-// bodyOf returns the decision as a client sends it.
+// bodyOf returns the decision as a client sends it. A passkey works only on the console's pages, which no forwarded
+// decision comes from.
 func bodyOf(d approval.Resolution) resolutionBody {
 	b := resolutionBody{Decision: string(d.Decision), EditedArgs: d.EditedArgs, Comment: d.Comment,
 		UndoWindow: int(d.UndoWindow / time.Second), Strict: d.Strict}
@@ -82,8 +84,11 @@ func forwarded(status int, data []byte) error {
 	e := answer.Error
 	refused := &fault.Error{Class: e.Class, Code: e.Code, Message: e.Message, Field: e.Field,
 		Err: errors.New("refused by the function that records decisions")}
-	if e.RunID != "" {
+	switch {
+	case e.RunID != "":
 		refused.Err = &run.OpenError{RunID: e.RunID}
+	case e.Link != "":
+		refused.Err = &passkey.Needed{Link: e.Link}
 	}
 	return refused
 }

@@ -179,12 +179,17 @@ func postExecute(r *request, of *planner.Planner) (any, error) {
 		PlanHash   string          `json:"planHash"`
 		EditedPlan json.RawMessage `json:"editedPlan"`
 		Strict     bool            `json:"strict"`
+		Passkey    json.RawMessage `json:"passkey"`
 	}
 	if _, err := r.decode(&in); err != nil {
 		return nil, err
 	}
+	confirmed, err := parsePasskey(in.Passkey)
+	if err != nil {
+		return nil, err
+	}
 	o := planner.ExecuteOptions{UID: r.uid, SessionID: id, ApprovalID: in.ApprovalID, PlanHash: in.PlanHash,
-		EditedPlan: in.EditedPlan, Strict: in.Strict, Auth: r.auth}
+		EditedPlan: in.EditedPlan, Strict: in.Strict, Auth: r.auth, Passkey: confirmed}
 	ctx, cancel := r.working()
 	defer cancel()
 	if r.accepts("application/x-ndjson") {

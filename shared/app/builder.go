@@ -151,6 +151,9 @@ func (b *Builder) begin(o options) (err error) {
 	if b.Env.Decisions, err = openDecisions(b.Config); err != nil {
 		return err
 	}
+	if b.Env.Strong, err = OpenStrong(b.Config); err != nil {
+		return err
+	}
 	b.API.Users, b.API.Agents, b.API.Push, err = openAuth(b.Config, b.Now)
 	return err
 }

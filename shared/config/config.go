@@ -256,6 +256,15 @@ type Config struct {
 	// DECISION_PUBLIC_KEYS: the public keys that check decisions: that of the signing key, and earlier ones until
 	// every permission that they signed has expired
 	DecisionPublicKeys string
+	// STRONG_APPROVAL: the file that says which decisions need a passkey (terraform/options.md, *Passkeys*); by default
+	// none does
+	StrongApproval string
+	// ENROLMENT_KMS_KEY: a Cloud KMS key version (EC_SIGN_ED25519) that signs users' passkeys, in the function that
+	// enrols them; the default with the embedded store is a key in DATA_DIR
+	EnrolmentKMSKey string
+	// ENROLMENT_PUBLIC_KEYS: the public keys whose passkeys count: that of the signing key, and earlier ones until
+	// their passkeys are removed
+	EnrolmentPublicKeys string
 
 	// Receipts.
 

@@ -1,9 +1,17 @@
 package config
 
-import "github.com/countersign-run/countersign/shared/agent/decision"
+import (
+	"net"
+	"net/url"
+
+	"github.com/countersign-run/countersign/shared/agent/decision"
+)
 
 const decisionKeys = "1 to 50 public Ed25519 keys in PEM, or their DER in base64 with commas between them, as `ops " +
 	"rotate decision-key` prints it"
+
+const enrolmentKeys = "1 to 50 public Ed25519 keys in PEM, or their DER in base64 with commas between them, as `ops " +
+	"rotate enrolment-key` prints it"
 
 // decisions reads whether decisions are signed, and the keys that sign and check them.
 func (l *loader) decisions(c *Config) {
@@ -22,5 +30,26 @@ func (l *loader) decisions(c *Config) {
 	signs := c.Decisions == "sign" || c.Decisions == "require"
 	l.require(c.DecisionKMSKey != "" || c.Store != "embedded" && signs, "DECISION_PUBLIC_KEYS",
 		decisionKeys)
+	l.strong(c, signs)
 	l.require(keys && c.Store == "embedded", "DECISION_KMS_KEY", receiptKMS+", because DECISION_PUBLIC_KEYS is set")
+}
+
+// strong reads which decisions need a passkey, and the keys that sign and check passkeys.
+func (l *loader) strong(c *Config, signed bool) {
+	const file = "a YAML file of rules (terraform/options.md, *Passkeys*)"
+	const console = "the address of the console with a domain, not an IP address, such as https://agent.example.com or " +
+		"http://localhost:8080: browsers bind a passkey to it"
+	c.StrongApproval = l.text("STRONG_APPROVAL", "", file, isPath)
+	c.EnrolmentKMSKey = l.text("ENROLMENT_KMS_KEY", "", receiptKMS, isKMSVersion)
+	c.EnrolmentPublicKeys = l.text("ENROLMENT_PUBLIC_KEYS", "", enrolmentKeys, func(v string) bool {
+		_, err := decision.ParseKeys(v)
+		return err == nil
+	})
+	set := c.StrongApproval != ""
+	l.require(set && c.ConsoleURL == "", "CONSOLE_URL", console)
+	if u, err := url.Parse(c.ConsoleURL); set && c.ConsoleURL != "" && (err != nil || net.ParseIP(u.Hostname()) != nil) {
+		l.fail("CONSOLE_URL", show(c.ConsoleURL, false), console)
+	}
+	l.require(set && c.Store != "embedded" || c.EnrolmentKMSKey != "", "ENROLMENT_PUBLIC_KEYS", enrolmentKeys)
+	l.refuse(!signed, "STRONG_APPROVAL", "DECISIONS to be sign or require, or to be unset")
 }

@@ -211,7 +211,7 @@ func TestLocalKeyKept(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range ids {
 		wg.Go(func() {
-			k, err := decision.Local(dir)
+			k, err := decision.Local(dir, decision.File)
 			if err != nil {
 				t.Error(err)
 				return
@@ -232,7 +232,7 @@ func TestLocalKeyKept(t *testing.T) {
 	if err := os.WriteFile(path, []byte("CANARY"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := decision.Local(dir); err == nil || strings.Contains(err.Error(), "CANARY") {
+	if _, err := decision.Local(dir, decision.File); err == nil || strings.Contains(err.Error(), "CANARY") {
 		t.Errorf("a damaged key: %v", err)
 	}
 }

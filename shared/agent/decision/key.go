@@ -29,10 +29,10 @@ func NewKey(seed []byte) (Key, error) {
 	return Key{ed25519.NewKeyFromSeed(seed)}, nil
 }
 
-// Local reads the key in the directory, and creates one on first use. If several processes do so at once, one creates
-// the key and all use it.
-func Local(dir string) (Key, error) {
-	text, err := keyfile.Read(dir, File, func(w io.Writer) error {
+// Local reads the key in the file of the directory, and creates one on first use. If several processes do so at once,
+// one creates the key and all use it.
+func Local(dir, file string) (Key, error) {
+	text, err := keyfile.Read(dir, file, func(w io.Writer) error {
 		seed := make([]byte, ed25519.SeedSize)
 		if _, err := rand.Read(seed); err != nil {
 			return err
@@ -45,7 +45,7 @@ func Local(dir string) (Key, error) {
 	}
 	seed, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(text)))
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return Key{}, fmt.Errorf("%s: the key is not 32 bytes in base64", filepath.Join(dir, File))
+		return Key{}, fmt.Errorf("%s: the key is not 32 bytes in base64", filepath.Join(dir, file))
 	}
 	return NewKey(seed)
 }

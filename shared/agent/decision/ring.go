@@ -27,6 +27,7 @@ type Signer interface {
 
 // A Ring has the public keys whose signatures count in one deployment. A nil Ring checks nothing and signs nothing.
 type Ring struct {
+	domain     string
 	deployment string
 	keys       map[string]ed25519.PublicKey
 	signer     Signer // nil: this process only checks
@@ -36,7 +37,7 @@ type Ring struct {
 // NewRing returns a ring with the keys by their IDs. deployment names the store that the decisions are for, so that a
 // signature of another deployment with the same key does not count. signer may be nil.
 func NewRing(deployment string, keys map[string]ed25519.PublicKey, signer Signer) *Ring {
-	return &Ring{deployment: deployment, keys: keys, signer: signer}
+	return &Ring{domain: domain, deployment: deployment, keys: keys, signer: signer}
 }
 
 // maxBatch is the maximum number of statements that one signature covers: a decision, and an entry for each of its
@@ -51,6 +52,13 @@ func (r *Ring) With(signer Signer) *Ring {
 	signs := *r
 	signs.signer = signer
 	return &signs
+}
+
+// For returns a ring for signatures of another domain. A signature of one domain does not count in another.
+func (r *Ring) For(domain string) *Ring {
+	other := *r
+	other.domain = domain
+	return &other
 }
 
 // Lenient returns a ring that also accepts permissions without a signature. It is for the time in which not all
@@ -87,11 +95,11 @@ func (r *Ring) Sign(ctx context.Context, facts Signature, statements ...Statemen
 	hashes := make([][]byte, len(statements))
 	for i, s := range statements {
 		all[i] = &Signature{Key: id, At: facts.At, Until: s.Until, Auth: facts.Auth}
-		if hashes[i], err = s.hash(r.deployment, all[i]); err != nil {
+		if hashes[i], err = r.hash(s, all[i]); err != nil {
 			return nil, err
 		}
 	}
-	sig, err := r.signer.Sign(ctx, message(hashes))
+	sig, err := r.signer.Sign(ctx, message(r.domain, hashes))
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +124,7 @@ func (r *Ring) Verify(s Statement, sig *Signature, now time.Time) error {
 	if !known || len(sig.Batch) > maxBatch {
 		return ErrForged
 	}
-	h, err := s.hash(r.deployment, sig)
+	h, err := r.hash(s, sig)
 	if err != nil {
 		return ErrForged
 	}
@@ -128,7 +136,7 @@ func (r *Ring) Verify(s Statement, sig *Signature, now time.Time) error {
 	whole := !slices.ContainsFunc(hashes, func(other []byte) bool { return len(other) != len(h) })
 	listed := slices.ContainsFunc(hashes, func(other []byte) bool { return bytes.Equal(other, h) })
 	switch {
-	case !whole || !listed || !ed25519.Verify(key, message(hashes), sig.Sig):
+	case !whole || !listed || !ed25519.Verify(key, message(r.domain, hashes), sig.Sig):
 		return ErrForged
 	case !sig.Until.IsZero() && !now.Before(sig.Until):
 		return ErrOver

@@ -21,6 +21,9 @@ const (
 	Plan  Kind = "plan"  // a plan with its grants
 	Own   Kind = "own"   // a call that the person makes
 	Entry Kind = "entry" // an entry of the person's always-allow list
+
+	Passkey     Kind = "passkey"      // a passkey of the person, by the key of the enrolment
+	PasskeyCode Kind = "passkey code" // an operator's one-time code to add one, by the same key
 )
 
 // A Statement is a decision of a person. All fields are part of the signed bytes. An entry of an always-allow list
@@ -53,6 +56,9 @@ type Auth struct {
 	Issuer  string    `json:"issuer,omitempty"`
 	At      time.Time `json:"authTime,omitzero"` // when the person signed in
 	Methods string    `json:"amr,omitempty"`     // RFC 8176, separated by spaces
+
+	Passkey string `json:"passkey,omitempty"`      // ID of the passkey that also signed the decision
+	Counter uint32 `json:"passkeyCount,omitempty"` // of that passkey before the decision
 }
 
 // A Signature is the stored proof of a statement, with the signed facts that no other document has.
@@ -67,7 +73,7 @@ type Signature struct {
 	Sig   []byte   `json:"sig"`
 }
 
-// domain is the first part of all signed bytes. Its number changes with the form of a statement.
+// domain is the first part of the signed bytes of decisions. Its number changes with the form of a statement.
 const domain = "countersign decision 1"
 
 // signed is a statement with the facts of its signature.
@@ -81,10 +87,26 @@ type signed struct {
 }
 
 // hash returns the SHA-256 of the canonical JSON of the statement with the facts of its signature.
-func (s Statement) hash(deployment string, sig *Signature) ([]byte, error) {
+func (r *Ring) hash(s Statement, sig *Signature) ([]byte, error) {
 	s.HeldUntil, s.Until = utc(s.HeldUntil), utc(sig.Until)
-	b, err := strictjson.Marshal(signed{Domain: domain, Deployment: deployment, Key: sig.Key, At: utc(sig.At),
-		Auth: sig.Auth, Statement: s})
+	return hashOf(signed{Domain: r.domain, Deployment: r.deployment, Key: sig.Key, At: utc(sig.At), Auth: sig.Auth,
+		Statement: s})
+}
+
+// CardHash returns the SHA-256 of the canonical JSON of the statement without its times, which are not known before
+// the decision. domain and the deployment's name are its first parts.
+func (r *Ring) CardHash(domain string, s Statement) ([]byte, error) {
+	s.HeldUntil, s.Until = time.Time{}, time.Time{}
+	return hashOf(struct {
+		Domain     string `json:"domain"`
+		Deployment string `json:"deployment,omitempty"`
+		Statement
+	}{domain, r.deployment, s})
+}
+
+// hashOf returns the SHA-256 of the canonical JSON of v.
+func hashOf(v any) ([]byte, error) {
+	b, err := strictjson.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +121,7 @@ func (s Statement) hash(deployment string, sig *Signature) ([]byte, error) {
 func utc(t time.Time) time.Time { return t.UTC().Round(0) }
 
 // message returns the bytes that are signed for the hashes.
-func message(hashes [][]byte) []byte {
+func message(domain string, hashes [][]byte) []byte {
 	m := []byte(domain + "\n")
 	for _, h := range hashes {
 		m = append(m, h...)

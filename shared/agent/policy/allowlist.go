@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/decision"
+	"github.com/countersign-run/countersign/shared/agent/passkey"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
@@ -39,16 +40,25 @@ type Entry struct {
 
 	// Proof is the signature of what the entry covers, if decisions are signed.
 	Proof *decision.Signature `json:"proof,omitempty"`
+	// Passkey is the confirmation with a passkey, if the approval that created the entry needed one.
+	Passkey *passkey.Assertion `json:"passkey,omitempty"`
 }
 
 // Statement returns what the user decided about: all of the entry except its use counts and the entry that it replaced.
 func (e Entry) Statement(uid string) decision.Statement {
 	s := decision.Statement{Kind: decision.Entry, UID: uid, Tool: e.Tool, ApprovalID: e.Approval, Place: e.Place,
 		Until: e.ExpiresAt}
-	e.Day, e.Used, e.Replaced, e.Proof = "", 0, nil, nil
+	e.Day, e.Used, e.Replaced, e.Proof, e.Passkey = "", 0, nil, nil, nil
 	e.CreatedAt, e.ExpiresAt, e.From = e.CreatedAt.UTC(), e.ExpiresAt.UTC(), e.From.UTC()
 	s.Covers = e
 	return s
+}
+
+// Card returns what a passkey confirms: the statement without the entry's times, which are not known before the
+// decision.
+func (e Entry) Card(uid string) decision.Statement {
+	e.CreatedAt, e.ExpiresAt, e.From = time.Time{}, time.Time{}, time.Time{}
+	return e.Statement(uid)
 }
 
 // Counting returns the entry that applies at now: e, or the entry that it replaced while the undo window is open. It

@@ -8,6 +8,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/passkey"
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -311,6 +312,8 @@ type Decided struct {
 
 	// Proof is the signature of the decision, if it permits something and decisions are signed.
 	Proof *decision.Signature `json:"proof,omitempty"`
+	// Passkey is the confirmation with a passkey, if the decision needs one.
+	Passkey *passkey.Assertion `json:"passkey,omitempty"`
 }
 
 // Started is the intent. It is stored before the effect begins. Only the process that stored the newest intent may act.

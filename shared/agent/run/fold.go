@@ -285,6 +285,7 @@ func (a *Action) decided(e Event) (ActionStatus, error) {
 func (a *Action) wait(w *Wait, at time.Time) {
 	a.counted, a.countedAt = max(1, w.Effects), at
 	a.ApprovalID, a.Kind, a.ExpiresAt, a.Decision, a.Proof = w.ApprovalID, w.Kind, w.ExpiresAt, "", nil
+	a.Passkey = nil
 	if w.ArgsHash != "" {
 		a.Args, a.ArgsHash, a.Place, a.Warnings = w.Args, w.ArgsHash, w.Place, nil
 	}
@@ -302,7 +303,7 @@ func (a *Action) start(s *Started) {
 
 func (a *Action) decide(d *Decided) {
 	a.Decision, a.DecidedBy, a.Comment, a.HeldUntil = d.Decision, d.By, d.Comment, d.HeldUntil
-	a.ReplacedBy, a.Proof, a.Files = d.ReplacedBy, d.Proof, d.Files
+	a.ReplacedBy, a.Proof, a.Passkey, a.Files = d.ReplacedBy, d.Proof, d.Passkey, d.Files
 	if d.EditedArgs != nil {
 		a.Args, a.Edited = d.EditedArgs, true
 	}

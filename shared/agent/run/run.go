@@ -9,6 +9,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/passkey"
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/store/attachment"
@@ -241,6 +242,7 @@ type Action struct {
 	WaitsFor   WaitsFor            // of a postponed call
 	ReplacedBy string              // after a rejection: the approval that the user gave instead
 	Proof      *decision.Signature // signature of the decision; see Decided
+	Passkey    *passkey.Assertion  // confirmation of the decision with a passkey; see Decided
 	Started    Started
 	Result     json.RawMessage
 	Returned   []attachment.Stored // the files of the result, which the run ReturnedOf stores

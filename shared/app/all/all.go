@@ -7,6 +7,7 @@ import (
 	"github.com/countersign-run/countersign/shared/app/containers"
 	"github.com/countersign-run/countersign/shared/app/devices"
 	_ "github.com/countersign-run/countersign/shared/app/embedded"
+	"github.com/countersign-run/countersign/shared/app/enrols"
 	"github.com/countersign-run/countersign/shared/app/github"
 	"github.com/countersign-run/countersign/shared/app/mcp"
 	"github.com/countersign-run/countersign/shared/app/receipts"
@@ -21,4 +22,4 @@ import (
 // Parts are all parts. Telemetry opens first, so it closes last.
 var Parts = app.With(acts.Parts, app.Chat, containers.Part, github.Part, github.Token, repositories.Parts,
 	terminals.Connect, terminals.Hosts, terminals.Attach, receipts.Part, mcp.Part, webhooks.Part, webhooks.Direct,
-	devices.Part, devices.Direct, reminders.Part, servers.Programs, signs.Part)
+	devices.Part, devices.Direct, reminders.Part, servers.Programs, signs.Part, enrols.Part)

@@ -26,21 +26,27 @@ func With(opts ...option.ClientOption) app.Part {
 		case b.Env.Decisions == nil || cfg.DecisionKMSKey == "":
 			return nil
 		}
-		key, err := kmskey.Open(ctx, b.Config.DecisionKMSKey, opts...)
+		key, err := Open(ctx, b.Config.DecisionKMSKey, opts...)
 		if err != nil {
 			return err
 		}
 		b.Closes(key)
-		b.Env.Decisions = b.Env.Decisions.With(signer{key})
+		b.Env.Decisions = b.Env.Decisions.With(key)
 		return nil
 	}}
 }
 
-// signer is a key of Cloud KMS as a [decision.Signer].
-type signer struct{ *kmskey.Key }
+// Key is a key of Cloud KMS as a [decision.Signer].
+type Key struct{ *kmskey.Key }
+
+// Open returns the key version of this name.
+func Open(ctx context.Context, version string, opts ...option.ClientOption) (Key, error) {
+	key, err := kmskey.Open(ctx, version, opts...)
+	return Key{key}, err
+}
 
 // ID returns the thumbprint of the public key.
-func (s signer) ID(ctx context.Context) (string, error) {
+func (s Key) ID(ctx context.Context) (string, error) {
 	public, err := s.Public(ctx)
 	if err != nil {
 		return "", err

@@ -64,6 +64,10 @@ const (
 	CodeHostRefused      Code = "host_refused"
 	CodeTerminalBusy     Code = "terminal_busy"
 	CodeHostInUse        Code = "host_in_use"
+	CodePasskeyRequired  Code = "passkey_required"
+	CodePasskeyMissing   Code = "passkey_missing"
+	CodePasskeyRefused   Code = "passkey_refused"
+	CodeSecondFactor     Code = "second_factor"
 	CodeInternal         Code = "internal"
 )
 

@@ -34,12 +34,12 @@ var (
 	edits = []check{readable, readEdits, undecided, unexpired, waiting, exact, seen, current}
 
 	no     = slices.Concat(waits, []check{seen, notStrict, commented})
-	yes    = slices.Concat(waits, []check{seen, current, notStrict, commented, permitted})
-	always = slices.Concat(waits, []check{askedOnce, exact, seen, current, notStrict, commented, permitted, storable})
-	edited = slices.Concat(edits, []check{notStrict, commented, editsFit, permitted, withinDay})
+	yes    = slices.Concat(waits, []check{seen, current, notStrict, commented, permitted, strongly})
+	always = slices.Concat(waits, []check{askedOnce, exact, seen, current, notStrict, commented, permitted, storable, strongly})
+	edited = slices.Concat(edits, []check{notStrict, commented, editsFit, permitted, withinDay, strongly})
 
-	confirmed       = slices.Concat(waits, []check{seen, current, hashGiven, commented, permitted})
-	confirmedEdited = slices.Concat(edits, []check{hashGiven, commented, editsFit, permitted})
+	confirmed       = slices.Concat(waits, []check{seen, current, hashGiven, commented, permitted, strongly})
+	confirmedEdited = slices.Concat(edits, []check{hashGiven, commented, editsFit, permitted, strongly})
 	refined         = slices.Concat(waits, []check{seen, notStrict, refinable, commented})
 
 	inapplicable = slices.Concat(waits, []check{askedOnce, exact, notApplicable})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/decision"
+	"github.com/countersign-run/countersign/shared/agent/passkey"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/clip"
@@ -21,14 +22,15 @@ type Resolution struct {
 	UID        string
 	ApprovalID string
 	Decision   run.Decision
-	ArgsHash   string            // of the card that the user saw; optional
-	EditedArgs json.RawMessage   // with approve_with_edits
-	Comment    string            // for the model, with a rejection; required only with run.Refine
-	Files      []attachment.File // with run.Refine: files for the model; types checked by the caller
-	Strict     bool              // with the confirmation of a plan: each change of the plan needs approval
-	UndoWindow time.Duration     // up to MaxUndoWindow; the operator may have set a longer one
-	Auth       decision.Auth     // how the user was authenticated
-	Rejects    []string          // with an approval: the earlier cards that are rejected in the same commit
+	ArgsHash   string             // of the card that the user saw; optional
+	EditedArgs json.RawMessage    // with approve_with_edits
+	Comment    string             // for the model, with a rejection; required only with run.Refine
+	Files      []attachment.File  // with run.Refine: files for the model; types checked by the caller
+	Strict     bool               // with the confirmation of a plan: each change of the plan needs approval
+	UndoWindow time.Duration      // up to MaxUndoWindow; the operator may have set a longer one
+	Auth       decision.Auth      // how the user was authenticated
+	Passkey    *passkey.Assertion // the passkey's confirmation; nil: none
+	Rejects    []string           // with an approval: the earlier cards that are rejected in the same commit
 
 	replacedBy string // with a rejection: the ID of the approval that replaces this one
 }
@@ -86,7 +88,7 @@ func Record(ctx context.Context, tx *unit.Tx, ap *run.Approval, r Resolution, ar
 	if err != nil {
 		return err
 	}
-	if err := prove(ctx, tx, ap, decided, r, entries); err != nil {
+	if err := prove(ctx, tx, ap, decided, r, args, entries); err != nil {
 		return err
 	}
 	if err := alwaysAllow(tx, entries); err != nil {

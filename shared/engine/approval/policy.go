@@ -64,8 +64,8 @@ func grantFor(tx *unit.Tx, t *tool.Tool, actionID string, at tool.Place, args js
 	if !found {
 		return "", nil, nil
 	}
-	if why := checkPlan(tx); why != nil {
-		return "", []error{why}, nil
+	if why, err := checkPlan(tx, t, args); err != nil || why != nil {
+		return "", []error{why}, err
 	}
 	return g.ID, nil, nil
 }
@@ -118,10 +118,13 @@ func judge(tx *unit.Tx, t *tool.Tool, actionID string, call run.ProposedCall) (J
 	}
 	before := repeated(tx, u, t, actionID, at, args, callPolicy)
 	in.Repeated = before.words
-	d, refused := decide(tx, in)
+	d, refused, err := decide(tx, in)
+	if err != nil {
+		return Judgement{}, err
+	}
 	found, err := tainted(tx, t, in, d)
-	if in.Tainted = len(found) > 0; in.Tainted {
-		d, refused = decide(tx, in)
+	if in.Tainted = len(found) > 0; in.Tainted && err == nil {
+		d, refused, err = decide(tx, in)
 	}
 	return Judgement{d, callPolicy, found, append(unproven, refused...), before}, err
 }

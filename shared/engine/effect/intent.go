@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/countersign-run/countersign/shared/agent/decision"
+	"github.com/countersign-run/countersign/shared/agent/passkey"
 	"github.com/countersign-run/countersign/shared/agent/policy"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/agent/tool"
@@ -163,8 +164,10 @@ func decidedBy(a *run.Action) string {
 // the user's document is also written, so that the commit fails if the entry was withdrawn in the meantime. grant is
 // the ID of the plan's grant that permits the call, or empty. stop reports that the call is not executed.
 func recheckPolicy(tx *unit.Tx, a *run.Action, t *tool.Tool) (grant string, stop bool, err error) {
-	unproven := approval.CheckProof(tx, a, t)
+	unproven, err := approval.CheckProof(tx, a, t)
 	switch {
+	case err != nil:
+		return "", false, err
 	case errors.Is(unproven, decision.ErrForged):
 		return "", true, blockForged(tx, a)
 	// the stored action does not decide whether it has an effect
@@ -193,17 +196,17 @@ func recheckPolicy(tx *unit.Tx, a *run.Action, t *tool.Tool) (grant string, stop
 		v.Unproven = append(v.Unproven, unproven)
 	}
 	approval.NoteUnproven(tx, a, v.Unproven...)
-	stop, err = permit(tx, a, u, v, t, unproven != nil)
+	stop, err = permit(tx, a, u, v, t, unproven)
 	return grant, stop, err
 }
 
-// permit applies the verdict on a call that is about to be executed. unproven means that the decision about it does not
-// count. stop reports that the call is not executed.
-func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, t *tool.Tool, unproven bool) (stop bool,
+// permit applies the verdict on a call that is about to be executed. unproven is why the decision about it does not
+// count, or nil. stop reports that the call is not executed.
+func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, t *tool.Tool, unproven error) (stop bool,
 	err error) {
 	n := approval.Effects(tx, t, a.Args)
 	asks := a.Unasked() || a.Decision == "" && approval.NeedsApproval(v, a.ProposedCall)
-	asks = asks || tx.Run.Doubts(a) || unproven && a.Decision != ""
+	asks = asks || tx.Run.Doubts(a) || unproven != nil && a.Decision != ""
 	switch {
 	case v.Mode == policy.Deny:
 		return true, block(tx, a, v.Rule, fault.New(fault.Policy, "denied", "%s", v.Reason))
@@ -217,7 +220,9 @@ func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, t *to
 		switch {
 		case tx.Run.Doubts(a):
 			reason = tx.DoubtReason()
-		case unproven && a.Decision != "":
+		case errors.Is(unproven, passkey.ErrMissing) && a.Decision != "":
+			reason = noPasskey
+		case unproven != nil && a.Decision != "":
 			reason = notSigned
 		}
 		return true, approval.Request(tx, a, run.KindApproval, reason)
@@ -231,6 +236,9 @@ func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, t *to
 
 // notSigned is the reason shown to a user whose stored decision has no signature, or one whose time is over.
 const notSigned = "An earlier decision about this is stored without a valid signature, so you are asked again."
+
+// noPasskey is the reason shown to a user whose stored decision no passkey of theirs confirms.
+const noPasskey = "This needs your passkey, and none confirms the earlier decision, so you are asked again."
 
 // blockForged closes a call whose stored decision is forged.
 func blockForged(tx *unit.Tx, a *run.Action) error {

@@ -111,6 +111,8 @@ func (d *decision) decide(ctx context.Context, tx *unit.Tx) error {
 	switch {
 	case errors.Is(err, approval.ErrSameDecision):
 		return nil
+	case approval.AsksForPasskey(err):
+		return err
 	case fault.As(err).Class == fault.Policy:
 		d.refused = err
 		return approval.RecordRefusal(tx, ap, d.Resolution, err)

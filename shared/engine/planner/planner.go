@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/decision"
+	"github.com/countersign-run/countersign/shared/agent/passkey"
 	"github.com/countersign-run/countersign/shared/agent/plan"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -181,11 +182,12 @@ func (p *Planner) RefinePlan(ctx context.Context, o RefineOptions) (*run.View, e
 // ExecuteOptions is a user's confirmation of exactly one plan.
 type ExecuteOptions struct {
 	UID, SessionID string
-	ApprovalID     string          // the approval of the plan that the user has seen; see Confirm
-	PlanHash       string          // the hash of that plan
-	EditedPlan     json.RawMessage // the plan with the user's changes; nil: no changes
-	Strict         bool            // every change of the plan needs an approval
-	Auth           decision.Auth   // how the user was authenticated
+	ApprovalID     string             // the approval of the plan that the user has seen; see Confirm
+	PlanHash       string             // the hash of that plan
+	EditedPlan     json.RawMessage    // the plan with the user's changes; nil: no changes
+	Strict         bool               // every change of the plan needs an approval
+	Auth           decision.Auth      // how the user was authenticated
+	Passkey        *passkey.Assertion // the passkey's confirmation; nil: none
 }
 
 // Confirm confirms the waiting plan and returns before its execution. A repeated confirmation applies to the same
@@ -202,7 +204,7 @@ func (p *Planner) Confirm(ctx context.Context, o ExecuteOptions) (*run.View, err
 		return nil, err
 	}
 	r := approval.Resolution{UID: o.UID, ApprovalID: id, Decision: run.ApproveOnce, ArgsHash: o.PlanHash,
-		Strict: o.Strict, Auth: o.Auth}
+		Strict: o.Strict, Auth: o.Auth, Passkey: o.Passkey}
 	if o.EditedPlan != nil {
 		r.Decision, r.EditedArgs = run.ApproveEdited, o.EditedPlan
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/agent/model"
+	"github.com/countersign-run/countersign/shared/agent/passkey"
 	"github.com/countersign-run/countersign/shared/agent/policy"
 	"github.com/countersign-run/countersign/shared/agent/registry"
 	"github.com/countersign-run/countersign/shared/agent/run"
@@ -46,6 +47,7 @@ type Env struct {
 	Tools     tool.Set
 	Rules     policy.Rules
 	Decisions *decision.Ring  // signs and checks what users decide; nil: nothing is signed or checked
+	Strong    *passkey.Strong // which decisions need a passkey; nil: none; if set, Decisions is too
 	Dynamic   toolbox.Dynamic // tools that come and go; nil: none
 
 	Agents registry.Set // a run whose agent is missing can be read, decided, cancelled and ended, but not advanced

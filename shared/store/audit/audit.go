@@ -54,6 +54,9 @@ const (
 	TokenMade    = "token_made"    // the user created the token Ref for another program's agent
 	TokenRevoked = "token_revoked" // the user revoked the token
 
+	PasskeyAdded   = "passkey_added"   // the user added the passkey Ref
+	PasskeyRemoved = "passkey_removed" // the user or an operator removed the passkey
+
 	Disabled = "shut_out" // an operator disabled the user
 	Enabled  = "let_in"   // an operator enabled the user again
 	Deletion = "deletion" // a deletion has begun: of the conversation Ref, or of all the user's data

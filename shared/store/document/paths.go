@@ -33,6 +33,7 @@ const (
 	Deployment   = "deployment"    // state of the whole deployment
 	Uploads      = "uploads"       // uploaded files, and objects of such files that must be deleted
 	Quotas       = "quotas"        // shared quotas of models
+	Passkeys     = "passkeys"      // one document for each user
 )
 
 // RunPath returns the path of a run's document.
@@ -58,6 +59,9 @@ func ServiceQuotaPath(service string) string { return Quotas + "/s_" + service }
 
 // NotesPath returns the path of the document of a user's notes.
 func NotesPath(uid string) string { return Notes + "/u_" + uid }
+
+// PasskeysPath returns the path of the document of a user's passkeys.
+func PasskeysPath(uid string) string { return Passkeys + "/u_" + uid }
 
 // ConnectionPath returns the path of the account that a user has linked at a provider. Paths for Google do not contain
 // the provider's name, because they were the first.
