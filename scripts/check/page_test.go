@@ -101,3 +101,8 @@ func TestMemory(t *testing.T) {
 func TestDecided(t *testing.T) {
 	inBrowser(t, "decided.mjs")
 }
+
+// TestSeveral selects several cards, and decides about them with one gesture (testdata/several.mjs).
+func TestSeveral(t *testing.T) {
+	inBrowser(t, "several.mjs", "MAX_OPEN_APPROVALS=100", "MAX_APPROVALS_PER_DAY=200")
+}

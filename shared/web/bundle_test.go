@@ -16,7 +16,9 @@ var update = flag.Bool("update", false, "write the bundles of the console's modu
 func TestBundlesFresh(t *testing.T) {
 	for _, e := range []api.EntryPoint{{InputPath: "./site/app.js", OutputPath: "console"},
 		{InputPath: "./site/verify.js", OutputPath: "verify"}, {InputPath: "./site/intake.js", OutputPath: "intake"},
-		{InputPath: "./site/notes.js", OutputPath: "notes"}, {InputPath: "site/all.css", OutputPath: "console"}} {
+		{InputPath: "./site/notes.js", OutputPath: "notes"}, {InputPath: "./site/several.js", OutputPath: "several"},
+		{InputPath: "./site/tokens.js", OutputPath: "tokens"}, {InputPath: "./site/keys.js", OutputPath: "keys"},
+		{InputPath: "site/all.css", OutputPath: "console"}, {InputPath: "site/several.css", OutputPath: "several"}} {
 		bundle.Hold(t, "site/bundle", "widget/site", *update, e)
 	}
 }

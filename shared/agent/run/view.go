@@ -191,6 +191,7 @@ type ApprovalView struct {
 	Kind        Kind            `json:"kind"`
 	RunID       string          `json:"runId"`
 	ThreadID    string          `json:"threadId"`
+	Agent       string          `json:"agent"`
 	ActionID    string          `json:"actionId"`
 	Tool        string          `json:"tool"`
 	Args        json.RawMessage `json:"args"`
@@ -209,9 +210,9 @@ type ApprovalView struct {
 
 // View returns the approval in the form that its user sees.
 func (a Approval) View() ApprovalView {
-	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, a.ActionID, a.Tool, a.Args, a.ArgsHash, a.Ruled.Of(),
-		a.Preview, cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Findings, a.Decisions, a.RequestedAt, a.ExpiresAt,
-		time.Time{}, a.InsteadOf}
+	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, cmp.Or(a.Agent, Assistant), a.ActionID, a.Tool, a.Args,
+		a.ArgsHash, a.Ruled.Of(), a.Preview, cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Findings, a.Decisions,
+		a.RequestedAt, a.ExpiresAt, time.Time{}, a.InsteadOf}
 }
 
 // An EventView is a numbered event in the form that a watching client sees: without arguments and model contents.

@@ -12,7 +12,7 @@ import { closed, gate } from './gate.js';
 import { icon, mark } from './icons.js';
 import { inbox } from './inbox.js';
 import { returned } from './link.js';
-import { accounts, allowed, mailbox, memory } from './lists.js';
+import { accounts, agentTokens, allowed, mailbox, memory } from './lists.js';
 import * as outbox from './outbox.js';
 import * as pending from './pending.js';
 import { planView } from './plan.js';
@@ -25,7 +25,6 @@ import * as signin from './signin.js';
 import * as tabs from './tabs.js';
 import { terminals } from './terminal/view.js';
 import { themes } from './theme.js';
-import { agents } from './tokens.js';
 import * as threads from './threads.js';
 import { hurry, pause, reach, read } from './widget/client.js';
 import * as worker from './worker.js';
@@ -43,13 +42,14 @@ const routes = [
   [new RegExp(`^#/plans(?:\\?from=${id})?$`), 'Plans', plans],
   [new RegExp(`^#/plans/${id}$`), 'Plan', planView],
   [/^#\/inbox$/, 'Inbox', (main, _, signal) => inbox(main, signal)],
+  [new RegExp(`^#/approvals/${id}$`), 'Inbox', (main, one, signal) => inbox(main, signal, one)],
   [new RegExp(`^#/run/${id}$`), 'Run', runView],
   [new RegExp(`^#/receipt/${id}$`), 'Receipt', receiptView],
   [new RegExp(`^#/audit(?:/${id})?$`), 'Audit', audit],
   [/^#\/accounts$/, 'Linked accounts', (main) => accounts(main)],
   [/^#\/allowed$/, 'Always allowed', (main) => allowed(main)],
   [/^#\/memory$/, 'Memory', (main) => memory(main)],
-  [/^#\/agents$/, 'Your agents', (main) => agents(main)],
+  [/^#\/agents$/, 'Your agents', (main) => agentTokens(main)],
   [/^#\/mailbox$/, 'Local mailbox', (main) => mailbox(main)],
 ];
 

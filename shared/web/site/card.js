@@ -25,6 +25,12 @@ import { choice, decided, found, reached, toolIcon, toolName, undoWithin } from 
 export { version };
 
 /**
+ * decider decides about a card as one of several selected cards. It returns why the card is not decided, or undefined.
+ * @type {WeakMap<Element, (decision: string, done: (run: any) => void) => Promise<Error|undefined>>}
+ */
+export const decider = new WeakMap();
+
+/**
  * card makes the card.
  * @param {any} a an approval as the API returns it
  * @param {(run: any, line?: HTMLElement) => void} done receives the run after a decision, and a line to show with it
@@ -35,7 +41,7 @@ export function card(a, done, wait = 0) {
   const review = a.kind === 'review';
   const preview = a.preview ?? {};
   const plan = a.kind === 'plan'
-    ? new PlanParts(a, (words, used) => void (still() && decide('refine', used, undefined, words))) : null;
+    ? new PlanParts(a, (words, used) => void (still() && decide('refine', used, { comments: words }))) : null;
   const list = a.tool === 'run_commands' && !review ? new ListParts(a) : null;
   const title = preview.title || toolName(a.tool);
   const error = el('p', { class: 'error', role: 'alert' });
@@ -49,7 +55,7 @@ export function card(a, done, wait = 0) {
   const typed = sure
     && el('label', { class: 'sure' }, el('span', {}, 'To approve, type ', el('strong', {}, preview.confirm)), sure);
   const others = related(a, (used, earlier) =>
-    void (still() && decide('approve_once', used, undefined, undefined, earlier)));
+    void (still() && decide('approve_once', used, { rejects: earlier })));
   const covers = (preview.fields ?? []).find((f) => f.label === 'Always allow covers');
   const fields = (plan?.lines ?? preview.fields ?? []).filter((f) => f !== covers);
   const from = fields.findIndex((f) => f.long && !plan);
@@ -85,6 +91,7 @@ export function card(a, done, wait = 0) {
     el('footer', { class: 'card-foot quiet' }, el('time-left', { until: a.expiresAt, onlapsed: lapsed }),
       el('span', {}, 'Requested ', clocked(a.requestedAt)),
       el('a', { href: `#/run/${a.runId}` }, 'Details'),
+      el('a', { href: `#/approvals/${a.approvalId}`, 'aria-label': 'Link to this card' }, 'Link'),
       wait > 0 && el('a', { href: `#/t/${a.threadId}?from=inbox` }, 'Conversation'),
       !review && covers && el('details', { class: 'comment' }, el('summary', {}, 'What always allow covers'),
         el('p', {}, covers.value)), comment.node));
@@ -106,17 +113,30 @@ export function card(a, done, wait = 0) {
     changed();
   }
 
-  /** decide sends the decision, bound to exactly what was shown. */
-  async function decide(decision, used, editedArgs, comments = comment.typed.words,
-    rejects = /** @type {string[]|undefined} */ (undefined)) {
+  /**
+   * decide sends the decision, bound to exactly what was shown.
+   * @param {string} decision @param {Element|null} used
+   * @param {{editedArgs?: any, comments?: string, rejects?: string[], among?: (run: any) => void}}
+   * [more] among receives the result in place of done, if the card is one of several selected cards
+   * @returns {Promise<Error|undefined>} why it is not decided
+   */
+  async function decide(decision, used, { editedArgs, comments = comment.typed.words, rejects, among } = {}) {
     trouble(error);
+    const refuse = (words) => {
+      const why = new Error(words);
+      trouble(error, why);
+      return why;
+    };
     if (sure && decision.startsWith('approve') && sure.value.trim() !== preview.confirm) {
-      trouble(error, new Error(`This may destroy something. Type ${preview.confirm} to approve it.`));
-      sure.focus();
-      return;
+      if (!among) sure.focus();
+      return refuse(`This may destroy something. Type ${preview.confirm} to approve it.`);
     }
+    if (among && editing) return refuse('You are editing this card. Decide about it with its own buttons.');
+    const words = passed(decision, rejects);
+    if (among && words.length) return refuse(`You wrote “${words[0]}”. Decide about this card with its own buttons.`);
     const lost = decision === 'refine' && editing && edits.get(version(a)) !== undefined;
-    if (!(await passOver(decision, passed(decision, rejects), lost)) || !node.isConnected) return;
+    if (!(await passOver(decision, words, lost))) return;
+    if (!node.isConnected) return refuse('This no longer waits.');
     for (const approvalId of rejects ?? []) forget({ approvalId }); // the user has just agreed
     const strict = decision.startsWith('approve') && plan?.strict || undefined;
     const { approvalId, argsHash } = a;
@@ -129,25 +149,27 @@ export function card(a, done, wait = 0) {
       const answer = comment.typed.sent(busy(node.querySelectorAll('button, input, textarea'), used,
         () => (filed ? filed.refine(comments)
           : patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w })))));
-      taken(await (decision === 'refine' ? plan?.asked(answer) : answer), body);
+      taken(await (decision === 'refine' ? plan?.asked(answer) : answer), body, among);
       changed();
     } catch (err) {
       if (!filed && outbox.keepable(err, body)) {
-        return waits(outbox.keep({ title, version: version(a), expiresAt: a.expiresAt, body }));
+        return void waits(outbox.keep({ title, version: version(a), expiresAt: a.expiresAt, body }));
       }
       if (editedArgs && editing && err.status === 400) editing.wrong(err);
       else trouble(error, err);
       error.append(toLink(err.code, a.tool) ?? '');
       if ([404, 409, 410].includes(err.status)) changed();
+      return err;
     }
   }
 
   // taken shows the result of a decision that the server has accepted.
-  function taken(run, { decision, rejects }) {
+  function taken(run, { decision, rejects }, among = /** @type {typeof done|undefined} */ (undefined)) {
     edits.set(version(a), undefined);
     plan ? plan.forget(decision) : list?.forget();
     comment.typed.forget();
     const until = run.actions?.find((x) => x.approvalId === a.approvalId)?.heldUntil;
+    if (among) return among(run);
     say(decided[decision], rejects ? 'The earlier request is rejected.' : '', undoWithin(until));
     const next = after(node);
     done(run, /always_allow/.test(decision) ? alwaysLine(a, until) : undefined);
@@ -200,7 +222,7 @@ export function card(a, done, wait = 0) {
     };
     const shownArgs = (plan ?? list)?.args ?? a.args;
     editing = new Editor(plan?.approval ?? a, edits.get(version(a)) ?? shownArgs, {
-      send: (args, used) => void (still() && decide('approve_with_edits', used, args)), close: back,
+      send: (args, used) => void (still() && decide('approve_with_edits', used, { editedArgs: args })), close: back,
         keep: (args) => edits.set(version(a), args),
     });
     form.replaceChildren(editing.node);
@@ -208,11 +230,15 @@ export function card(a, done, wait = 0) {
     as(true);
   }
 
+  // plainly decides without a form. Tasks or commands that the user has turned off make an approval one with edits.
+  const plainly = (d, used, among = /** @type {typeof done|undefined} */ (undefined)) => {
+    const less = d === 'approve_once' ? (plan ?? list)?.edited() : undefined;
+    return decide(less ? 'approve_with_edits' : d, used, { editedArgs: less, among });
+  };
+  decider.set(node, (d, among) => plainly(d, buttons.querySelector(`[data-decision=${d}]`), among));
   const made = choices(a).map((d, i) => button(plan && d === 'approve_once' ? 'Confirm plan' : choice(a, d), (e) => {
     if (!still()) return;
-    const less = d === 'approve_once' ? (plan ?? list)?.edited() : undefined;
-    if (less) return void decide('approve_with_edits', /** @type {Element} */ (e.currentTarget), less);
-    if (d !== 'approve_with_edits') return void decide(d, /** @type {Element} */ (e.currentTarget));
+    if (d !== 'approve_with_edits') return void plainly(d, /** @type {Element} */ (e.currentTarget));
     edit();
     editing?.focus();
   }, i === 0 ? 'primary small' : d === 'reject' ? 'danger small' : 'small', { 'data-decision': d }));
@@ -275,7 +301,7 @@ function choices(a) {
 
 // after returns the card after a card, or else the one before it.
 function after(node) {
-  const all = [...document.querySelectorAll('#main .card')];
+  const all = [...document.querySelectorAll('#main :not([hidden]) > .card')];
   const at = all.indexOf(node);
   return all[at + 1] ?? all[at - 1];
 }

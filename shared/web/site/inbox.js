@@ -1,6 +1,8 @@
 // The inbox: everything that waits for the user, in any conversation, and the outcomes of decisions made here.
 
-import { card, version } from './card.js';
+import { call } from './api.js';
+import { card, decider, version } from './card.js';
+import { now } from './clock.js';
 import { deployed } from './config.js';
 import * as device from './device.js';
 import { arrange, button, el, heading, trouble } from './dom.js';
@@ -8,15 +10,18 @@ import { Live } from './live.js';
 import { heldRow } from './held.js';
 import { icon } from './icons.js';
 import { leftWords, typedInto } from './left.js';
-import { changed, older, onPending } from './pending.js';
+import { changed, every, older, onPending } from './pending.js';
 import { moved } from './still.js';
 import * as mail from './mail.js';
 import { own, unsent } from './outbox.js';
 import { unsentRow } from './waits.js';
-import { lasts, toolIcon, toolName } from './words.js';
+import { lasts, reached, toolIcon, toolName } from './words.js';
 
-/** @param {HTMLElement} main @param {AbortSignal} signal */
-export async function inbox(main, signal) {
+/**
+ * inbox shows the view. With the ID of an approval it goes to that card.
+ * @param {HTMLElement} main @param {AbortSignal} signal @param {string} [id]
+ */
+export async function inbox(main, signal, id = '') {
   const list = el('ul', { class: 'stack plain', 'aria-label': 'Waiting, and just decided' });
   const holds = el('div', { class: 'stack', role: 'group', 'aria-label': 'Approved a moment ago' });
   const error = el('p', { class: 'error', role: 'alert' });
@@ -35,6 +40,7 @@ export async function inbox(main, signal) {
   const rows = new Map();
   /** @type {Map<string, Live>} */
   const lives = new Map();
+  const several = many(list, main, signal, (a) => lives.has(a.runId));
   signal.addEventListener('abort', () => lives.forEach((l) => l.stop()));
 
   // decided replaces a card by the result of its decision.
@@ -69,18 +75,62 @@ export async function inbox(main, signal) {
       heldRow(a, a, (run) => decided(a, run), () => changed()));
     arrange(holds, held.map((a) => /** @type {HTMLElement} */ (rows.get(a.approvalId))));
     arrange(kept, known.error ? cardless(main, kept) : []);
+    several(shown.map((a) => [a, /** @type {HTMLElement} */ (cards.get(version(a)))]), known.more);
     none.hidden = !known.loaded || shown.length > 0 || held.length > 0;
     more.hidden = !known.more;
   }, signal);
   await changed();
+  if (id) await goTo(main, id, error);
+}
+
+// many returns a function that takes the waiting cards. It loads what handles several of them with the second card.
+function many(list, main, signal, own) {
+  const at = '/bundle/several.js';
+  /** @type {[[any, HTMLElement][], boolean]} */ let latest = [[], false];
+  let loading = false;
+  /** @type {import('./several.js').Several|undefined} */ let all;
+  const load = async () => {
+    const { Several, styled } = await import(at);
+    await styled();
+    if (signal.aborted) return;
+    const it = new Several(list, main, { icon, heldRow, toolIcon, toolName, reached, lasts, now, moved,
+      own, every, threads,
+      decide: (node, decision, done) => decider.get(node)?.(decision, done) }, signal);
+    all = it;
+    list.before(it.filter);
+    main.append(it.bar);
+    it.update(...latest);
+  };
+  /** @param {[any, HTMLElement][]} shown @param {boolean} more */
+  return (shown, more) => {
+    latest = [shown, more];
+    all?.update(shown, more);
+    if (loading || shown.length < 2) return;
+    loading = true;
+    load().catch(() => { loading = false; }); // the next change tries again
+  };
+}
+
+const threads = async () => (await call('GET', '/api/agent/threads?limit=100')).threads;
+
+// goTo shows a card, or says that it does not wait.
+async function goTo(main, id, error) {
+  const find = () => /** @type {HTMLElement|null} */ (main.querySelector(`.card[data-approval="${id}"]`));
+  if (!find()) await every();
+  const card = find();
+  card?.scrollIntoView({ block: 'start' });
+  card?.focus({ preventScroll: true });
+  if (!card && !error.textContent) trouble(error, new Error('This card does not wait for you. It has been decided or '
+    + 'has expired, or it belongs to another user.'));
 }
 
 // cardless returns a row for each unsent decision without a card. A shown row stays.
 const cardless = (main, kept) => own().filter((id) => !main.querySelector(`[data-approval="${id}"]`))
   .map((id) => kept.querySelector(`[data-unsent="${id}"]`) ?? unsentRow(id));
 
-// deciding reports whether a decision on this card is still being sent. Its result replaces the card.
-const deciding = (list, a) => Boolean(list.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
+// deciding reports whether a decision on this card is still being sent, or whether its result has replaced the card.
+const deciding = (list, { approvalId: id }) =>
+  Boolean(list.querySelector(`[data-approval="${id}"] [aria-busy], [data-undo="${id}"]`));
 
 // part prepares the row of a card for its removal from the list. If the card still waits, but on a later page, it
 // stays while it is used. If it was decided elsewhere, the words typed into it stay.
@@ -99,7 +149,7 @@ function part(row, a, { approvals, more }) {
 
 // stays reports whether a row outlasts its approval: that of a decided or expired one, and a card that is used, or
 // whose decision is being sent or is not sent yet.
-const stays = (row) => row.matches('.live, .used, :has(> .lapsed), :has([aria-busy])')
+const stays = (row) => row.matches('.live, .settled, .used, :has(> .lapsed), :has([aria-busy])')
   || Boolean(unsent(row.querySelector('[data-approval]')?.dataset.approval ?? ''));
 
 // placed returns the cards with the rows that stay, each after its former neighbour.

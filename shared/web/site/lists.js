@@ -1,6 +1,6 @@
 // The smaller views: linked accounts, the allowlist, and the local mailbox and calendar.
 
-import { call, local } from './api.js';
+import { call, local, mcp } from './api.js';
 import { config } from './config.js';
 import { button, busy, confirm, el, heading, say, trouble } from './dom.js';
 import { agents } from './examples.js';
@@ -101,6 +101,18 @@ function mayDo(scopes) {
   const all = scopes.filter((s) => !/^(openid|email|profile)$/.test(s)).map((s) => s.replace(/^https:.*\/auth\//, ''));
   return all.length ? `Can ${new Intl.ListFormat('en').format(all.map((s) => may[s] ?? s))}` : '';
 }
+
+/** @param {HTMLElement} main */
+export const agentTokens = (main) => {
+  const made = {};
+  return list(main, 'Your agents',
+    'Create a token for an agent of another program, such as your editor. The agent can then request anything that '
+    + 'Countersign can do: e-mails, events and more. Anything with an effect waits for you here, each time.',
+    async (again, error) => {
+      const at = '/bundle/tokens.js';
+      return (await import(at)).view({ call, mcp, when, change, again, error, made });
+    });
+};
 
 /** @param {HTMLElement} main */
 export const accounts = (main) => list(main, 'Linked accounts',

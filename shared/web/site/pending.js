@@ -6,6 +6,7 @@ import * as tabs from './tabs.js';
 import { pause } from './widget/client.js';
 
 const page = 10;
+const most = 100; // approvals in one answer
 const patience = 25; // seconds that the server may wait for a change
 const rest = 15000; // ms before the next request, if the server did not wait
 
@@ -14,7 +15,7 @@ const rest = 15000; // ms before the next request, if the server did not wait
  * string}} held: just approved, can be undone; asked: time of the request, in ms; mark: the server's mark of this state
  */
 let known = { approvals: [], held: [], more: false, error: null, loaded: false, asked: 0 };
-let pages = 1;
+let wanted = page; // approvals to load
 let user = 0; // counts sign-ins, so that results for an earlier user are dropped
 /** @type {AbortController|null} */
 let attending = null;
@@ -82,8 +83,15 @@ export async function rejectAll(open) {
 
 /** older loads one more page. */
 export function older() {
-  pages++;
+  wanted += page;
   return changed();
+}
+
+/** every loads all waiting approvals, from now on. */
+export async function every() {
+  if (wanted === Infinity) return;
+  wanted = Infinity;
+  await changed();
 }
 
 /** reset clears the state for another user. */
@@ -91,7 +99,7 @@ export function reset() {
   user++;
   attending?.abort();
   attending = null;
-  pages = 1;
+  wanted = page;
   known = { approvals: [], held: [], more: false, error: null, loaded: false, asked: 0 };
   for (const f of watchers) f(known);
 }
@@ -107,14 +115,15 @@ async function load() {
   let cursor = '';
   let mark;
   try {
-    for (let i = 0; i < pages && (i === 0 || cursor); i++) {
+    do {
+      const limit = Math.min(most, wanted - approvals.length);
       const answer = await call('GET',
-        `/api/agent/approvals/pending?limit=${page}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
+        `/api/agent/approvals/pending?limit=${limit}${cursor ? `&cursor=${encodeURIComponent(cursor)}` : ''}`);
       approvals.push(...answer.approvals);
       held.push(...(answer.held ?? []));
       cursor = answer.nextCursor ?? '';
       mark ??= answer.mark;
-    }
+    } while (cursor && approvals.length < wanted);
     if (whose !== user) return;
     const before = waiting(known);
     known = { approvals, held, more: Boolean(cursor), error: null, loaded: true, asked, mark };

@@ -1,19 +1,13 @@
 // One-letter shortcuts for users who decide often. They act on cards, and never while the user types.
 
-import { button, byId, el, hint } from './dom.js';
+import { byId, hint } from './dom.js';
 
 const key = 'countersign.shortcuts';
 const off = () => localStorage.getItem(key) === 'off';
 
-const help = [
-  ['j', 'Next card'], ['k', 'Previous card'], ['a', 'Approve once'], ['e', 'Edit before approving'],
-    ['r', 'Reject'], ['u', 'Undo the last approval'],
-  ['/', 'Search the conversations'], ['Esc', 'Leave a field, to use these keys'], ['?', 'These keys'],
-];
-
 const typing = (at) => at instanceof Element
   && Boolean(at.closest('input, textarea, select, [contenteditable], .xterm, dialog'));
-const cards = () => /** @type {HTMLElement[]} */ ([...document.querySelectorAll('#main .card')]);
+const cards = () => /** @type {HTMLElement[]} */ ([...document.querySelectorAll('#main :not([hidden]) > .card')]);
 const current = () => /** @type {HTMLElement|undefined} */ (document.activeElement?.closest('.card') ?? undefined);
 
 /** @param {number} by */
@@ -42,6 +36,20 @@ function decide(decision) {
   else used.click();
 }
 
+// pick selects the focused card, or all cards up to it.
+function pick(shiftKey) {
+  const box = current()?.querySelector('.pick input');
+  if (box) box.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, shiftKey }));
+  else hint('No card can be selected here. In the inbox, choose a card with j and k.');
+}
+
+// several decides about the selected cards.
+function several(decision) {
+  const used = /** @type {HTMLElement|null} */ (document.querySelector(`.several [data-several=${decision}]`));
+  if (used?.checkVisibility()) used.click();
+  else hint('No card is selected. Select cards with x.');
+}
+
 // undo undoes the last approval, while that is possible.
 function undo() {
   const all = /** @type {HTMLElement[]} */ ([...document.querySelectorAll('#main [data-undo]')]);
@@ -64,6 +72,7 @@ function leave(at) {
 const acts = {
   j: () => step(1), k: () => step(-1), a: () => decide('approve_once'), e: () => decide('approve_with_edits'),
     r: () => decide('reject'), u: () => undo(),
+  x: () => pick(false), X: () => pick(true), A: () => several('approve_once'), R: () => several('reject'),
   '/': () => search(), '?': () => show(),
 };
 
@@ -75,18 +84,8 @@ function search() {
 
 /** show lists the shortcuts, and lets the user turn them off. */
 export function show() {
-  if (document.querySelector('dialog[open]')) return;
-  const on = /** @type {HTMLInputElement} */ (el('input', { type: 'checkbox' }));
-  on.checked = !off();
-  on.addEventListener('change', () => (on.checked ? localStorage.removeItem(key) : localStorage.setItem(key, 'off')));
-  const box = /** @type {HTMLDialogElement} */ (el('dialog', { class: 'dialog', 'aria-labelledby': 'keys-title' },
-    el('h2', { id: 'keys-title' }, 'Keys'),
-      el('dl', { class: 'keys' }, ...help.flatMap(([k, what]) => [el('dt', {}, el('kbd', {}, k)), el('dd', {}, what)])),
-    el('label', { class: 'check' }, on, 'Use these keys'),
-      el('div', { class: 'buttons' }, button('Close', () => box.close(), 'small', { autofocus: true }))));
-  box.addEventListener('close', () => box.remove());
-  document.body.append(box);
-  box.showModal();
+  const at = '/bundle/keys.js';
+  import(at).then((keys) => keys.show(key), () => hint('The list of keys cannot be loaded now.'));
 }
 
 /** listen handles the shortcuts while they are on. @param {() => boolean} ready whether a user is signed in */

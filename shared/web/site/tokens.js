@@ -1,29 +1,29 @@
-// The agents of other programs that can make requests in the user's name, and their tokens.
+// The agents of other programs that can make requests in the user's name, and their tokens. Loaded when the user first
+// opens the view (lists.js).
 
-import { call, mcp } from './api.js';
 import { copy } from './copy.js';
 import { busy, el, say, trouble } from './dom.js';
-import { change, list } from './lists.js';
-import { when } from './time.js';
 
-const about =
-  'Create a token for an agent of another program, such as your editor. The agent can then request anything that '
-  + 'Countersign can do: e-mails, events and more. Anything with an effect waits for you here, each time.';
+/**
+ * @typedef {object} Kit what the console gives this module
+ * @property {(method: string, path: string, request?: any) => Promise<any>} call
+ * @property {() => string} mcp @property {(iso: string) => Node} when
+ * @property {typeof import('./lists.js').change} change
+ * @property {() => Promise<void>} again reloads the view @property {Element} error
+ * @property {{name?: string, token?: string}} made the token just created
+ */
 
-/** @param {HTMLElement} main */
-export function agents(main) {
-  /** @type {{ name: string, token: string } | null} the token just created */
-  let made = null;
-  return list(main, 'Your agents', about, async (again, error) => {
-    const { tokens = [] } = await call('GET', '/api/agent/tokens');
-    const give = (name, token) => { made = { name, token }; return again(); };
-    const rows = tokens.map((t) => row(t, again, error));
-    return [form(give, error), ...(made ? [shown(made.name, made.token)] : []),
-      ...(rows.length ? rows : [el('p', { class: 'empty-view' }, 'No tokens yet.')])];
-  });
+/** view shows the tokens, and a form for another one. @param {Kit} kit @returns {Promise<Node[]>} */
+export async function view(kit) {
+  const { call, made, again, error } = kit;
+  const { tokens = [] } = await call('GET', '/api/agent/tokens');
+  const give = (name, token) => { Object.assign(made, { name, token }); return again(); };
+  const rows = tokens.map((t) => row(t, kit));
+  return [form(give, call, error), ...(made.token ? [shown(made.name ?? '', made.token, kit.mcp())] : []),
+    ...(rows.length ? rows : [el('p', { class: 'empty-view' }, 'No tokens yet.')])];
 }
 
-const row = (t, again, error) => el('div', { class: 'item' },
+const row = (t, { call, change, when, again, error }) => el('div', { class: 'item' },
   el('div', {}, el('strong', {}, t.name),
     el('p', { class: 'quiet' }, t.lastUsedAt ? 'Last used ' : 'Never used', t.lastUsedAt && when(t.lastUsedAt),
     ' · created ', when(t.createdAt))),
@@ -33,9 +33,9 @@ const row = (t, again, error) => el('div', { class: 'item' },
 /**
  * form asks for the agent's name, and creates a token.
  * @param {(name: string, token: string) => Promise<void>} give
- * @param {Element} error
+ * @param {Kit['call']} call @param {Element} error
  */
-function form(give, error) {
+function form(give, call, error) {
   const name = /** @type {HTMLInputElement} */ (
     el('input', { name: 'name', maxlength: 60, required: true, autocomplete: 'off', placeholder: 'My editor' }));
   const submit = /** @type {HTMLButtonElement} */ (el('button', { class: 'primary' }, 'Create token'));
@@ -54,9 +54,8 @@ function form(give, error) {
   } }, el('label', {}, 'Name of the agent', name), submit);
 }
 
-/** shown is a token with instructions to use it. @param {string} name @param {string} token */
-function shown(name, token) {
-  const url = mcp();
+/** shown is a token with instructions to use it. @param {string} name @param {string} token @param {string} url */
+function shown(name, token, url) {
   const bearer = `Authorization: Bearer ${token}`;
   const ways = [
     ['Claude Code', `claude mcp add --transport http countersign ${url} --header "${bearer}"`],

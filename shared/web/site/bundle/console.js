@@ -141,9 +141,9 @@ var inWords = (preview2) => (
 var wall = (at2, timeZone) => new Date(at2).toLocaleString("en", { dateStyle: "short", timeStyle: "short", timeZone });
 function ownClock({ at: at2, moments }, timeZone) {
   if (!at2) return "";
-  const shown4 = [{ at: at2 }, ...moments ?? [{ at: at2, timeZone }]];
+  const shown3 = [{ at: at2 }, ...moments ?? [{ at: at2, timeZone }]];
   try {
-    if (shown4.some((m) => m.at.includes("T") && wall(at2, zoneOf(m)) === wall(at2))) return "";
+    if (shown3.some((m) => m.at.includes("T") && wall(at2, zoneOf(m)) === wall(at2))) return "";
   } catch {
   }
   return named({ at: new Date(at2).toISOString() });
@@ -159,11 +159,11 @@ var longest = 6e5;
 var mostText = 8 << 20;
 var ApiError = class extends Error {
   /** @param {string} message @param {Facts} [facts] */
-  constructor(message, { status = 0, code: code2 = "", field: field3 = "", ...more3 } = {}) {
+  constructor(message, { status = 0, code = "", field: field3 = "", ...more3 } = {}) {
     super(message[0].toUpperCase() + message.slice(1));
     Object.assign(this, more3);
     this.status = status;
-    this.code = code2;
+    this.code = code;
     this.field = field3;
   }
   get passing() {
@@ -270,14 +270,14 @@ async function json(res) {
 async function refusal(res) {
   const { status } = res;
   const { error = {} } = await json(res).catch(() => ({}));
-  const { code: code2 = status === 401 ? "unauthenticated" : "", field: field3, requestId, runId, moments, message } = error;
-  if (code2 === "origin_forbidden") {
+  const { code = status === 401 ? "unauthenticated" : "", field: field3, requestId, runId, moments, message } = error;
+  if (code === "origin_forbidden") {
     console.warn(`countersign: ${message} Its file’s origins must contain ${globalThis.location?.origin}.`);
   }
-  const said3 = code2 === "unauthenticated" ? "You are not signed in. Sign in again; nothing is lost." : told(message ?? "", moments) || `The server refused the request (${status}).`;
+  const said3 = code === "unauthenticated" ? "You are not signed in. Sign in again; nothing is lost." : told(message ?? "", moments) || `The server refused the request (${status}).`;
   return new ApiError(
     said3 + (status >= 500 && requestId ? ` Request ${requestId}.` : ""),
-    { status, code: code2, field: field3, requestId, runId, retryAfter: Number(res.headers.get("Retry-After")) || void 0 }
+    { status, code, field: field3, requestId, runId, retryAfter: Number(res.headers.get("Retry-After")) || void 0 }
   );
 }
 async function* lines(res, signal) {
@@ -485,16 +485,16 @@ async function arrive() {
   );
   take(token);
 }
-async function redeem(code2, verifier) {
+async function redeem(code, verifier) {
   const { clientId, tokenEndpoint } = config().signIn;
-  const form3 = {
+  const form2 = {
     grant_type: "authorization_code",
     client_id: clientId ?? "",
     redirect_uri: here(),
-    code: code2,
+    code,
     code_verifier: verifier
   };
-  const res = await reach(tokenEndpoint ?? "", { method: "POST", body: new URLSearchParams(form3) });
+  const res = await reach(tokenEndpoint ?? "", { method: "POST", body: new URLSearchParams(form2) });
   if (!res.ok) throw new Error("The sign-in service did not accept the code. Please sign in again.");
   return (await read(res)).id_token;
 }
@@ -556,9 +556,9 @@ function arrange(parent, nodes) {
   if (reorder(parent, nodes)) moved();
 }
 function reorder(parent, nodes) {
-  const wanted2 = new Set(nodes);
+  const wanted3 = new Set(nodes);
   const before = [...parent.children];
-  for (const child of before) if (!wanted2.has(child)) child.remove();
+  for (const child of before) if (!wanted3.has(child)) child.remove();
   nodes.forEach((node, i) => {
     if (parent.children[i] !== node) parent.insertBefore(node, parent.children[i] ?? null);
   });
@@ -745,13 +745,13 @@ var AuditFilter = class {
   }
   /** query returns the query parameters of the search, or "" without a filter. */
   get query() {
-    const wanted2 = {
+    const wanted3 = {
       q: this.#words.value.trim(),
       state: this.#state.value,
       from: instant(this.#from.value, 0),
       to: instant(this.#to.value, 1)
     };
-    const said3 = new URLSearchParams(Object.entries(wanted2).filter(([, v]) => v));
+    const said3 = new URLSearchParams(Object.entries(wanted3).filter(([, v]) => v));
     return said3.size ? `&${said3}` : "";
   }
 };
@@ -1392,10 +1392,11 @@ async function ask() {
 
 // site/pending.js
 var page = 10;
+var most2 = 100;
 var patience2 = 25;
 var rest = 15e3;
 var known2 = { approvals: [], held: [], more: false, error: null, loaded: false, asked: 0 };
-var pages = 1;
+var wanted = page;
 var user2 = 0;
 var attending = null;
 var running = null;
@@ -1440,14 +1441,19 @@ async function rejectAll(open3) {
   }
 }
 function older() {
-  pages++;
+  wanted += page;
   return changed();
+}
+async function every() {
+  if (wanted === Infinity) return;
+  wanted = Infinity;
+  await changed();
 }
 function reset() {
   user2++;
   attending?.abort();
   attending = null;
-  pages = 1;
+  wanted = page;
   known2 = { approvals: [], held: [], more: false, error: null, loaded: false, asked: 0 };
   for (const f of watchers) f(known2);
 }
@@ -1460,16 +1466,17 @@ async function load() {
   let cursor2 = "";
   let mark3;
   try {
-    for (let i = 0; i < pages && (i === 0 || cursor2); i++) {
+    do {
+      const limit = Math.min(most2, wanted - approvals.length);
       const answer2 = await call(
         "GET",
-        `/api/agent/approvals/pending?limit=${page}${cursor2 ? `&cursor=${encodeURIComponent(cursor2)}` : ""}`
+        `/api/agent/approvals/pending?limit=${limit}${cursor2 ? `&cursor=${encodeURIComponent(cursor2)}` : ""}`
       );
       approvals.push(...answer2.approvals);
       held.push(...answer2.held ?? []);
       cursor2 = answer2.nextCursor ?? "";
       mark3 ??= answer2.mark;
-    }
+    } while (cursor2 && approvals.length < wanted);
     if (whose2 !== user2) return;
     const before = waiting(known2);
     known2 = { approvals, held, more: Boolean(cursor2), error: null, loaded: true, asked: asked2, mark: mark3 };
@@ -1608,7 +1615,7 @@ function answer(r) {
 function opened(runId, actionId, words3 = "Exact details") {
   const error = el("p", { class: "error", role: "alert" });
   const inside = el("div");
-  let shown4 = "";
+  let shown3 = "";
   const read2 = async (ask3 = true) => {
     trouble(error);
     inside.setAttribute("aria-busy", "true");
@@ -1616,10 +1623,10 @@ function opened(runId, actionId, words3 = "Exact details") {
       const run = await call("GET", `/api/agent/runs/${encodeURIComponent(runId)}${ask3 ? "?check=true" : ""}`);
       const a = run.actions.find((one2) => one2.actionId === actionId);
       const now2 = JSON.stringify(a?.record ?? null);
-      if (now2 !== shown4) {
+      if (now2 !== shown3) {
         inside.replaceChildren(a?.record ? recordOf(run, a) : el("p", { class: "quiet" }, "There is no record of this."));
       }
-      shown4 = now2;
+      shown3 = now2;
     } catch (err) {
       trouble(error, err, () => read2(ask3));
     }
@@ -1712,8 +1719,8 @@ var Story = class {
   #about = /* @__PURE__ */ new Map();
   node;
   /** @param {string} runId @param {(e: any, about?: any) => Node[]} row makes the cells of an entry */
-  constructor(runId, row5) {
-    this.row = row5;
+  constructor(runId, row4) {
+    this.row = row4;
     this.own = runId.startsWith("user-");
     this.#records = new Opened(runId);
     this.node = el(
@@ -1747,10 +1754,10 @@ var Story = class {
    * add adds an entry that is older than those so far.
    * @param {any} e @param {any} [about] what its action does
    */
-  add(e, about3) {
+  add(e, about2) {
     this.#entries.push(e);
-    if (about3) this.#about.set(e.actionId, about3);
-    this.#rows.append(el("tr", {}, el("td", { class: "at" }, when(e.at)), ...this.row(e, about3)));
+    if (about2) this.#about.set(e.actionId, about2);
+    this.#rows.append(el("tr", {}, el("td", { class: "at" }, when(e.at)), ...this.row(e, about2)));
     if (!this.own) this.#records.add(e, true);
     this.#tell();
   }
@@ -1888,14 +1895,14 @@ async function one(place, runId, signal) {
   const check = async () => {
     trouble(error);
     try {
-      const { entries, head, about: about3 } = await chain(runId, signal);
+      const { entries, head, about: about2 } = await chain(runId, signal);
       const v = await verify(entries, head);
       rows.replaceChildren(...entries.map((e) => el(
         "tr",
         { class: v.bad.has(e.seq) ? "bad" : void 0 },
         el("td", { class: "number" }, String(e.seq)),
         el("td", { class: "at" }, instant2(e.at)),
-        ...cells(e, about3[e.actionId]),
+        ...cells(e, about2[e.actionId]),
         el("td", {}, el("code", { title: e.hash }, String(e.hash).slice(0, 10)))
       )));
       const told4 = new Opened(runId);
@@ -1918,7 +1925,7 @@ var after = (cursor2) => cursor2 ? `&cursor=${encodeURIComponent(cursor2)}` : ""
 async function chain(runId, signal) {
   for (let again2 = 2; ; again2--) {
     const entries = [];
-    const about3 = {};
+    const about2 = {};
     let head;
     let cursor2 = "";
     do {
@@ -1928,21 +1935,21 @@ async function chain(runId, signal) {
         { signal }
       );
       entries.push(...page3.entries);
-      Object.assign(about3, page3.about);
+      Object.assign(about2, page3.about);
       ({ head } = page3);
       cursor2 = page3.nextCursor ?? "";
     } while (cursor2);
-    if (!again2 || !head || head.seq === (entries.at(-1)?.seq ?? 0)) return { entries, head, about: about3 };
+    if (!again2 || !head || head.seq === (entries.at(-1)?.seq ?? 0)) return { entries, head, about: about2 };
   }
 }
 var cameTo = { succeeded: "Done", failed: "Failed, nothing was done", unknown: "Outcome unknown" };
-function cells(e, about3) {
+function cells(e, about2) {
   const made = /^(decided|reviewed|refused)$/.test(e.kind) && e.decision && decisionWords(e.decision);
   const came2 = e.facts?.ran && e.executionStatus === "failed" ? "Failed partway: what it did remains" : cameTo[e.executionStatus];
   const what = [made, came2, e.errorCode, e.message].filter(Boolean).join(". ");
   return [
     el("td", {}, kinds[e.kind] ?? e.kind),
-    el("td", {}, e.tool ? toolName(e.tool) : "", about3 && el("span", { class: "about" }, aboutOf(about3))),
+    el("td", {}, e.tool ? toolName(e.tool) : "", about2 && el("span", { class: "about" }, aboutOf(about2))),
     el("td", { class: "whole" }, what)
   ];
 }
@@ -1999,14 +2006,14 @@ var named3 = (file) => el(
   " ",
   el("span", { class: "quiet" }, fileFacts(file))
 );
-function preview(node, file, blob, shown4) {
+function preview(node, file, blob, shown3) {
   if (!file.type.startsWith("image/")) return;
   const seen = new IntersectionObserver(([entry]) => {
     if (!entry.isIntersecting) return;
     seen.disconnect();
     intake().then(async (read2) => {
       node.prepend(await read2.preview(await blob(), file.name));
-      shown4?.();
+      shown3?.();
     }).catch(() => {
     });
   });
@@ -2416,16 +2423,16 @@ async function load2(more3 = false) {
   render();
   for (const f of watchers2) f(all2);
 }
-var wanted = new URLSearchParams();
+var wanted2 = new URLSearchParams();
 var found2 = null;
 var searches = 0;
 var typing = 0;
 var enough = 30;
 function search(what) {
-  wanted = new URLSearchParams(Object.entries(what).filter(([, v]) => v));
+  wanted2 = new URLSearchParams(Object.entries(what).filter(([, v]) => v));
   searches++;
   clearTimeout(typing);
-  found2 = wanted.size ? { threads: [], cursor: "", busy: true } : null;
+  found2 = wanted2.size ? { threads: [], cursor: "", busy: true } : null;
   render();
   if (found2) typing = window.setTimeout(() => look(), 250);
 }
@@ -2437,7 +2444,7 @@ async function look() {
   try {
     do {
       const query = new URLSearchParams([
-        ...wanted,
+        ...wanted2,
         ["limit", String(enough)],
         ...of.cursor ? [["cursor", of.cursor]] : []
       ]);
@@ -2466,9 +2473,9 @@ function reset2() {
 }
 var none = el("li", { class: "quiet small-text" });
 function render() {
-  const shown4 = found2 ? found2.threads : all2;
+  const shown3 = found2 ? found2.threads : all2;
   none.textContent = found2?.busy ? "Searching…" : found2 ? "No conversation has this." : "No conversations yet.";
-  reorder(byId("threads"), shown4.length ? shown4.map(row) : [none]);
+  reorder(byId("threads"), shown3.length ? shown3.map(row) : [none]);
   byId("threads-form").hidden = all2.length < 2 && !found2;
   byId("threads-more").hidden = found2 ? found2.busy || !found2.cursor : !cursor;
 }
@@ -2823,9 +2830,9 @@ function zone(id3, name, value) {
   return { name, node: el("div", {}, box, list2), box, value: () => box.value.trim() };
 }
 function moment2(id3, name, value, of) {
-  const shown4 = clockIn(value, of.first);
-  const box = input(id3, "datetime-local", shown4, { required: true });
-  let before = wallTime(shown4);
+  const shown3 = clockIn(value, of.first);
+  const box = input(id3, "datetime-local", shown3, { required: true });
+  let before = wallTime(shown3);
   box.addEventListener("change", () => {
     const now2 = wallTime(box.value);
     if (now2 && before) of.moved(name, now2 - before);
@@ -2836,7 +2843,7 @@ function moment2(id3, name, value, of) {
     e.detail).toISOString().slice(0, 16);
     before = wallTime(box.value);
   });
-  const same = () => box.value === shown4 && of.zone() === of.first;
+  const same = () => box.value === shown3 && of.zone() === of.first;
   return { name, node: box, box, value: () => same() ? value : box.value && `${box.value}:00` };
 }
 function day4(id3, name, value) {
@@ -3082,8 +3089,8 @@ function line(a, other2, known6, words3) {
   return el("p", { class: "quiet" }, words3, link, differs(a, known1), ", requested ", when(other2.requestedAt), ".");
 }
 function differs(a, other2) {
-  const shown4 = (f) => a.preview?.fields?.find((own4) => own4.label === f.label)?.value;
-  const field3 = inWords(other2?.preview)?.fields?.find((f) => shown4(f) !== void 0 && shown4(f) !== f.value);
+  const shown3 = (f) => a.preview?.fields?.find((own4) => own4.label === f.label)?.value;
+  const field3 = inWords(other2?.preview)?.fields?.find((f) => shown3(f) !== void 0 && shown3(f) !== f.value);
   if (!field3) return "";
   const value = field3.value.length > 80 ? `${field3.value.slice(0, 80)}…` : field3.value;
   return ` (${field3.label}: ${value})`;
@@ -3124,9 +3131,9 @@ function returned() {
   history.replaceState(null, "", location.pathname + location.hash);
   return reasons[why]?.(name) ?? `The ${name} account could not be linked just now. Please try again.`;
 }
-function toLink(code2, tool2, since) {
+function toLink(code, tool2, since) {
   const provider = acting.find(([names2]) => names2.test(tool2))?.[1];
-  if (!provider || !["reauth_required", "scope_missing"].includes(code2 ?? "")) return null;
+  if (!provider || !["reauth_required", "scope_missing"].includes(code ?? "")) return null;
   const error = el("span", { class: "error", role: "alert" });
   const link = button(`Link ${providers[provider]}`, async () => {
     trouble(error);
@@ -3134,7 +3141,7 @@ function toLink(code2, tool2, since) {
       await busy(
         [link],
         link,
-        () => begin(provider, provider === "google" && code2 === "scope_missing" ? tool2 : void 0)
+        () => begin(provider, provider === "google" && code === "scope_missing" ? tool2 : void 0)
       );
     } catch (err) {
       trouble(error, err);
@@ -3489,32 +3496,33 @@ function unsentRow(approvalId) {
 }
 
 // site/card.js
+var decider = /* @__PURE__ */ new WeakMap();
 function card(a, done, wait = 0) {
   a = { ...a, preview: inWords(a.preview) };
   const review = a.kind === "review";
   const preview2 = a.preview ?? {};
-  const plan = a.kind === "plan" ? new PlanParts(a, (words3, used) => void (still() && decide2("refine", used, void 0, words3))) : null;
+  const plan = a.kind === "plan" ? new PlanParts(a, (words3, used) => void (still() && decide2("refine", used, { comments: words3 }))) : null;
   const list2 = a.tool === "run_commands" && !review ? new ListParts(a) : null;
   const title2 = preview2.title || toolName(a.tool);
   const error = el("p", { class: "error", role: "alert" });
   const comment = commentBox(a);
   const buttons = el("div", { class: "decisions" });
   const chip = el("span", { class: "chip" }, review ? "Review" : "Needs your decision");
-  const form3 = el("div", { class: "edits" });
+  const form2 = el("div", { class: "edits" });
   const sure = !review && preview2.confirm && /** @type {HTMLInputElement} */
   el("input", { type: "text", class: "code", autocomplete: "off", spellcheck: "false" });
   const typed = sure && el("label", { class: "sure" }, el("span", {}, "To approve, type ", el("strong", {}, preview2.confirm)), sure);
-  const others = related(a, (used, earlier2) => void (still() && decide2("approve_once", used, void 0, void 0, earlier2)));
+  const others = related(a, (used, earlier2) => void (still() && decide2("approve_once", used, { rejects: earlier2 })));
   const covers = (preview2.fields ?? []).find((f) => f.label === "Always allow covers");
   const fields = (plan?.lines ?? preview2.fields ?? []).filter((f) => f !== covers);
   const from = fields.findIndex((f) => f.long && !plan);
-  const shown4 = (f) => {
+  const shown3 = (f) => {
     if (!f.long) return f.value;
     const text2 = long2(f, f.value === a.args?.command || f.argument === "commands");
     return list2?.box(f, text2) ?? text2;
   };
   const pairs3 = (some) => some.flatMap((f) => {
-    const value = el("dd", {}, plan?.box(f) ?? shown4(f), own2(f, a.timeZone));
+    const value = el("dd", {}, plan?.box(f) ?? shown3(f), own2(f, a.timeZone));
     pictured(value, enclosed(a, f));
     return [el("dt", {}, f.label), value];
   });
@@ -3564,6 +3572,7 @@ function card(a, done, wait = 0) {
       el("time-left", { until: a.expiresAt, onlapsed: lapsed }),
       el("span", {}, "Requested ", clocked(a.requestedAt)),
       el("a", { href: `#/run/${a.runId}` }, "Details"),
+      el("a", { href: `#/approvals/${a.approvalId}`, "aria-label": "Link to this card" }, "Link"),
       wait > 0 && el("a", { href: `#/t/${a.threadId}?from=inbox` }, "Conversation"),
       !review && covers && el(
         "details",
@@ -3576,7 +3585,7 @@ function card(a, done, wait = 0) {
   );
   measured(node, buttons);
   function lapsed() {
-    for (const part4 of [buttons, form3, plan?.every, plan?.other, comment.node]) part4?.remove();
+    for (const part4 of [buttons, form2, plan?.every, plan?.other, comment.node]) part4?.remove();
     node.classList.replace("wait", "lapsed");
     chip.textContent = "Expired";
     const late = unsent(a.approvalId);
@@ -3588,18 +3597,23 @@ function card(a, done, wait = 0) {
     say(`Expired, nothing was done: ${title2}.`);
     changed();
   }
-  async function decide2(decision, used, editedArgs, comments = comment.typed.words, rejects = (
-    /** @type {string[]|undefined} */
-    void 0
-  )) {
+  async function decide2(decision, used, { editedArgs, comments = comment.typed.words, rejects, among } = {}) {
     trouble(error);
+    const refuse = (words4) => {
+      const why = new Error(words4);
+      trouble(error, why);
+      return why;
+    };
     if (sure && decision.startsWith("approve") && sure.value.trim() !== preview2.confirm) {
-      trouble(error, new Error(`This may destroy something. Type ${preview2.confirm} to approve it.`));
-      sure.focus();
-      return;
+      if (!among) sure.focus();
+      return refuse(`This may destroy something. Type ${preview2.confirm} to approve it.`);
     }
+    if (among && editing) return refuse("You are editing this card. Decide about it with its own buttons.");
+    const words3 = passed(decision, rejects);
+    if (among && words3.length) return refuse(`You wrote “${words3[0]}”. Decide about this card with its own buttons.`);
     const lost2 = decision === "refine" && editing && edits.get(version(a)) !== void 0;
-    if (!await passOver(decision, passed(decision, rejects), lost2) || !node.isConnected) return;
+    if (!await passOver(decision, words3, lost2)) return;
+    if (!node.isConnected) return refuse("This no longer waits.");
     for (const approvalId2 of rejects ?? []) forget2({ approvalId: approvalId2 });
     const strict = decision.startsWith("approve") && plan?.strict || void 0;
     const { approvalId, argsHash } = a;
@@ -3620,23 +3634,28 @@ function card(a, done, wait = 0) {
         used,
         () => filed ? filed.refine(comments) : patient(wait, (w) => call("POST", "/api/agent/approvals/resolve", { body: body2, wait: w }))
       ));
-      taken(await (decision === "refine" ? plan?.asked(answer2) : answer2), body2);
+      taken(await (decision === "refine" ? plan?.asked(answer2) : answer2), body2, among);
       changed();
     } catch (err) {
       if (!filed && keepable(err, body2)) {
-        return waits2(keep({ title: title2, version: version(a), expiresAt: a.expiresAt, body: body2 }));
+        return void waits2(keep({ title: title2, version: version(a), expiresAt: a.expiresAt, body: body2 }));
       }
       if (editedArgs && editing && err.status === 400) editing.wrong(err);
       else trouble(error, err);
       error.append(toLink(err.code, a.tool) ?? "");
       if ([404, 409, 410].includes(err.status)) changed();
+      return err;
     }
   }
-  function taken(run, { decision, rejects }) {
+  function taken(run, { decision, rejects }, among = (
+    /** @type {typeof done|undefined} */
+    void 0
+  )) {
     edits.set(version(a), void 0);
     plan ? plan.forget(decision) : list2?.forget();
     comment.typed.forget();
     const until = run.actions?.find((x) => x.approvalId === a.approvalId)?.heldUntil;
+    if (among) return among(run);
     say(decided[decision], rejects ? "The earlier request is rejected." : "", undoWithin(until));
     const next3 = after2(node);
     done(run, /always_allow/.test(decision) ? alwaysLine(a, until) : void 0);
@@ -3663,8 +3682,8 @@ function card(a, done, wait = 0) {
   function edit() {
     const as = (changing) => {
       if (typed) (changing ? body : buttons.firstElementChild)?.prepend(typed);
-      if (changing) lines3.replaceWith(form3);
-      else form3.replaceWith(lines3);
+      if (changing) lines3.replaceWith(form2);
+      else form2.replaceWith(lines3);
       buttons.hidden = changing;
       if (changing) rest2?.remove();
       else if (rest2) body.prepend(rest2);
@@ -3690,24 +3709,25 @@ function card(a, done, wait = 0) {
     };
     const shownArgs = (plan ?? list2)?.args ?? a.args;
     editing = new Editor(plan?.approval ?? a, edits.get(version(a)) ?? shownArgs, {
-      send: (args, used) => void (still() && decide2("approve_with_edits", used, args)),
+      send: (args, used) => void (still() && decide2("approve_with_edits", used, { editedArgs: args })),
       close: back,
       keep: (args) => edits.set(version(a), args)
     });
-    form3.replaceChildren(editing.node);
+    form2.replaceChildren(editing.node);
     leaveEdit = close;
     as(true);
   }
+  const plainly = (d, used, among = (
+    /** @type {typeof done|undefined} */
+    void 0
+  )) => {
+    const less = d === "approve_once" ? (plan ?? list2)?.edited() : void 0;
+    return decide2(less ? "approve_with_edits" : d, used, { editedArgs: less, among });
+  };
+  decider.set(node, (d, among) => plainly(d, buttons.querySelector(`[data-decision=${d}]`), among));
   const made = choices(a).map((d, i) => button(plan && d === "approve_once" ? "Confirm plan" : choice(a, d), (e) => {
     if (!still()) return;
-    const less = d === "approve_once" ? (plan ?? list2)?.edited() : void 0;
-    if (less) return void decide2(
-      "approve_with_edits",
-      /** @type {Element} */
-      e.currentTarget,
-      less
-    );
-    if (d !== "approve_with_edits") return void decide2(
+    if (d !== "approve_with_edits") return void plainly(
       d,
       /** @type {Element} */
       e.currentTarget
@@ -3770,7 +3790,7 @@ function choices(a) {
   return shown2.filter((d) => a.decisions?.includes(d) && (d !== "approve_and_always_allow_recipient" || reached(a.args).length));
 }
 function after2(node) {
-  const all3 = [...document.querySelectorAll("#main .card")];
+  const all3 = [...document.querySelectorAll("#main :not([hidden]) > .card")];
   const at2 = all3.indexOf(node);
   return all3[at2 + 1] ?? all3[at2 - 1];
 }
@@ -3785,8 +3805,8 @@ function onward(node, following) {
   document.querySelector(`[data-undo="${node.dataset.approval}"]`)?.scrollIntoView({ block: "nearest" });
 }
 var enclosed = (a, { label: label2 }) => a.args?.attachments?.[Number(/^File (\d+)$/.exec(label2)?.[1]) - 1]?.is;
-function long2(f, code2) {
-  const kind = `long${code2 ? " code" : ""}${f.diff ? " code diff" : ""}`;
+function long2(f, code) {
+  const kind = `long${code ? " code" : ""}${f.diff ? " code diff" : ""}`;
   const box = el(
     "div",
     { class: "copied" },
@@ -3866,8 +3886,8 @@ var sequence = /\u001b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\u0007\u001b]*(?:\u0007|\
 var open2 = /\u001b(?:\[[0-?]*[ -/]*|[\]PX^_][^\u0007\u001b]*\u001b?|[ -/]*)?$/;
 var Printed = class {
   /** @param {number} most characters to keep; the last ones are kept */
-  constructor(most5 = 64 << 10) {
-    this.most = most5;
+  constructor(most6 = 64 << 10) {
+    this.most = most6;
   }
   #decoder = new TextDecoder();
   next = 0;
@@ -3974,7 +3994,7 @@ function question(runId, asked2, done) {
 }
 
 // site/step.js
-var most2 = 2e3;
+var most3 = 2e3;
 var Step = class {
   #printed = new Printed();
   #output = el("pre", { class: "step-output", tabindex: 0, role: "log", "aria-label": "Output", hidden: true });
@@ -4020,7 +4040,7 @@ var Step = class {
   print(offset, bytes) {
     if (this.action.step.file) return;
     const text2 = this.#printed.add(offset, bytes);
-    if (this.action.step.exitCode === void 0) this.#put(text2.slice(-most2));
+    if (this.action.step.exitCode === void 0) this.#put(text2.slice(-most3));
   }
   #put(text2) {
     const atEnd2 = this.#output.scrollHeight - this.#output.scrollTop - this.#output.clientHeight < 24;
@@ -4030,9 +4050,9 @@ var Step = class {
   }
   #finish(step3) {
     const text2 = step3.output ?? "";
-    const cut = step3.truncated || text2.length > most2;
-    this.#put(cut ? `${text2.slice(0, most2)}
-[… cut at ${most2} characters …]` : text2);
+    const cut = step3.truncated || text2.length > most3;
+    this.#put(cut ? `${text2.slice(0, most3)}
+[… cut at ${most3} characters …]` : text2);
     this.#output.scrollTop = 0;
     this.#rest.hidden = !cut;
     this.#offer(text2);
@@ -4111,8 +4131,8 @@ var drawn2 = {
   review: "alert"
 };
 function command(step3, a, state2) {
-  const code2 = step3.exitCode;
-  const words3 = code2 === void 0 || a.executionStatus === "unknown" ? state2.words : { done: `Exit code ${code2}`, fail: "Ended early" }[state2.kind] ?? state2.words;
+  const code = step3.exitCode;
+  const words3 = code === void 0 || a.executionStatus === "unknown" ? state2.words : { done: `Exit code ${code}`, fail: "Ended early" }[state2.kind] ?? state2.words;
   const facts2 = [
     step3.timedOut && "ended at its time limit",
     step3.durationMs !== void 0 && took(step3.durationMs),
@@ -4126,10 +4146,10 @@ function command(step3, a, state2) {
       step3.class && el("span", { class: `class ${step3.class}` }, step3.class),
       el(
         "span",
-        { class: `chip step-chip ${code2 ? "nonzero" : ""}` },
+        { class: `chip step-chip ${code ? "nonzero" : ""}` },
         icon(
           /** @type {any} */
-          code2 ? "alert" : drawn2[state2.kind]
+          code ? "alert" : drawn2[state2.kind]
         ),
         words3
       )
@@ -4217,9 +4237,9 @@ var Actions = class {
     if (a.status === "awaiting_confirmation" && a.decision && lasts(a.heldUntil)) {
       return [this.#kept(`${a.actionId} held ${a.heldUntil}`, () => heldRow(a, approval, this.decided))];
     }
-    const row5 = this.#kept(`${a.actionId} ${state2.words} ${a.message ?? ""}`, () => line3(a, state2, approval, runId));
+    const row4 = this.#kept(`${a.actionId} ${state2.words} ${a.message ?? ""}`, () => line3(a, state2, approval, runId));
     const output = this.#outputs.get(a.actionId)?.node;
-    return output ? [row5, output] : [row5];
+    return output ? [row4, output] : [row4];
   }
   // left returns the words that were typed into the card of an action, if it was decided elsewhere.
   #left(of) {
@@ -4919,7 +4939,7 @@ var Conversation = class {
     this.signal = signal;
     this.#attached = new Attached(() => this.threadId, signal, (err) => trouble(this.#error, err));
     this.#remove.append(icon("bin"));
-    const form3 = this.#form = el(
+    const form2 = this.#form = el(
       "form",
       { class: "composer", onsubmit: (e) => this.#submit(e) },
       this.#attached.node,
@@ -4939,7 +4959,7 @@ var Conversation = class {
     this.#prompt.addEventListener("keydown", (key3) => {
       if (key3.key !== "Enter" || key3.shiftKey || key3.isComposing) return;
       key3.preventDefault();
-      form3.requestSubmit();
+      form2.requestSubmit();
     });
     this.#talk = new Transcript(threadId, signal, {
       known: (live) => this.#known(live),
@@ -4965,7 +4985,7 @@ var Conversation = class {
       el("header", { class: "head" }, back, this.#title.node, this.#with, this.#remove),
       this.#talk.node,
       this.#error,
-      form3
+      form2
     ));
     onThreads((all3) => this.#named(all3), signal);
   }
@@ -5418,7 +5438,7 @@ var offer2 = (error) => toggle2(error, async () => {
 });
 
 // site/inbox.js
-async function inbox(main, signal) {
+async function inbox(main, signal, id3 = "") {
   const list2 = el("ul", { class: "stack plain", "aria-label": "Waiting, and just decided" });
   const holds2 = el("div", { class: "stack", role: "group", "aria-label": "Approved a moment ago" });
   const error = el("p", { class: "error", role: "alert" });
@@ -5435,11 +5455,12 @@ async function inbox(main, signal) {
   const approvals = /* @__PURE__ */ new Map();
   const rows = /* @__PURE__ */ new Map();
   const lives = /* @__PURE__ */ new Map();
+  const several2 = many(list2, main, signal, (a) => lives.has(a.runId));
   signal.addEventListener("abort", () => lives.forEach((l) => l.stop()));
   const decided2 = (a, run, line4) => {
     const known6 = lives.get(run.runId);
-    const shown4 = [a, ...run.approvals ?? []];
-    const live = known6 ?? new Live({ run: { ...run, approvals: shown4 } });
+    const shown3 = [a, ...run.approvals ?? []];
+    const live = known6 ?? new Live({ run: { ...run, approvals: shown3 } });
     if (line4) live.node.append(line4);
     if (known6) return;
     lives.set(run.runId, live);
@@ -5453,15 +5474,15 @@ async function inbox(main, signal) {
   };
   onPending((known6) => {
     trouble(error, known6.error, () => changed());
-    const shown4 = known6.approvals.filter((a) => !lives.has(a.runId));
-    for (const a of shown4.filter((one2) => !cards2.has(version(one2)))) {
+    const shown3 = known6.approvals.filter((a) => !lives.has(a.runId));
+    for (const a of shown3.filter((one2) => !cards2.has(version(one2)))) {
       approvals.set(version(a), a);
       cards2.set(version(a), el("li", {}, card(a, (run, line4) => decided2(a, run, line4), 5)));
     }
     for (const a of approvals.values()) {
-      if (!shown4.some((s) => version(s) === version(a)) && !lives.has(a.runId)) part(cards2.get(version(a)), a, known6);
+      if (!shown3.some((s) => version(s) === version(a)) && !lives.has(a.runId)) part(cards2.get(version(a)), a, known6);
     }
-    arrange(list2, placed(list2, shown4.map((a) => (
+    arrange(list2, placed(list2, shown3.map((a) => (
       /** @type {HTMLElement} */
       cards2.get(version(a))
     ))));
@@ -5475,19 +5496,75 @@ async function inbox(main, signal) {
       rows.get(a.approvalId)
     )));
     arrange(kept, known6.error ? cardless(main, kept) : []);
-    none2.hidden = !known6.loaded || shown4.length > 0 || held.length > 0;
+    several2(shown3.map((a) => [
+      a,
+      /** @type {HTMLElement} */
+      cards2.get(version(a))
+    ]), known6.more);
+    none2.hidden = !known6.loaded || shown3.length > 0 || held.length > 0;
     more3.hidden = !known6.more;
   }, signal);
   await changed();
+  if (id3) await goTo(main, id3, error);
+}
+function many(list2, main, signal, own4) {
+  const at2 = "/bundle/several.js";
+  let latest2 = [[], false];
+  let loading = false;
+  let all3;
+  const load3 = async () => {
+    const { Several, styled } = await import(at2);
+    await styled();
+    if (signal.aborted) return;
+    const it = new Several(list2, main, {
+      icon,
+      heldRow,
+      toolIcon,
+      toolName,
+      reached,
+      lasts,
+      now,
+      moved,
+      own: own4,
+      every,
+      threads,
+      decide: (node, decision, done) => decider.get(node)?.(decision, done)
+    }, signal);
+    all3 = it;
+    list2.before(it.filter);
+    main.append(it.bar);
+    it.update(...latest2);
+  };
+  return (shown3, more3) => {
+    latest2 = [shown3, more3];
+    all3?.update(shown3, more3);
+    if (loading || shown3.length < 2) return;
+    loading = true;
+    load3().catch(() => {
+      loading = false;
+    });
+  };
+}
+var threads = async () => (await call("GET", "/api/agent/threads?limit=100")).threads;
+async function goTo(main, id3, error) {
+  const find = () => (
+    /** @type {HTMLElement|null} */
+    main.querySelector(`.card[data-approval="${id3}"]`)
+  );
+  if (!find()) await every();
+  const card2 = find();
+  card2?.scrollIntoView({ block: "start" });
+  card2?.focus({ preventScroll: true });
+  if (!card2 && !error.textContent) trouble(error, new Error("This card does not wait for you. It has been decided or has expired, or it belongs to another user."));
 }
 var cardless = (main, kept) => own().filter((id3) => !main.querySelector(`[data-approval="${id3}"]`)).map((id3) => kept.querySelector(`[data-unsent="${id3}"]`) ?? unsentRow(id3));
-var deciding = (list2, a) => Boolean(list2.querySelector(`[data-approval="${a.approvalId}"] [aria-busy]`));
-function part(row5, a, { approvals, more: more3 }) {
-  if (!row5?.isConnected || row5.matches(":has(> .lapsed), :has([aria-busy])")) return;
+var deciding = (list2, { approvalId: id3 }) => Boolean(list2.querySelector(`[data-approval="${id3}"] [aria-busy], [data-undo="${id3}"]`));
+function part(row4, a, { approvals, more: more3 }) {
+  if (!row4?.isConnected || row4.matches(":has(> .lapsed), :has([aria-busy])")) return;
   const later3 = more3 && Date.parse(a.requestedAt) < Date.parse(approvals.at(-1)?.requestedAt);
-  row5.classList.toggle("used", later3 && (row5.contains(document.activeElement) || typedInto(a).length > 0));
+  row4.classList.toggle("used", later3 && (row4.contains(document.activeElement) || typedInto(a).length > 0));
   const words3 = later3 || unsent(a.approvalId) ? void 0 : leftWords(a);
-  if (words3) row5.replaceChildren(el(
+  if (words3) row4.replaceChildren(el(
     "article",
     { class: "card lapsed", tabindex: -1, "aria-label": a.preview?.title ?? toolName(a.tool) },
     el(
@@ -5506,23 +5583,23 @@ function part(row5, a, { approvals, more: more3 }) {
     )
   ));
 }
-var stays = (row5) => row5.matches(".live, .used, :has(> .lapsed), :has([aria-busy])") || Boolean(unsent(row5.querySelector("[data-approval]")?.dataset.approval ?? ""));
+var stays = (row4) => row4.matches(".live, .settled, .used, :has(> .lapsed), :has([aria-busy])") || Boolean(unsent(row4.querySelector("[data-approval]")?.dataset.approval ?? ""));
 function placed(list2, cards2) {
   const all3 = [...cards2];
   const before = [...list2.children];
-  before.forEach((row5, i) => {
-    if (all3.includes(row5) || !stays(row5)) return;
+  before.forEach((row4, i) => {
+    if (all3.includes(row4) || !stays(row4)) return;
     const last = before.slice(0, i).findLast((b) => all3.includes(b));
-    all3.splice(last ? all3.indexOf(last) + 1 : 0, 0, row5);
+    all3.splice(last ? all3.indexOf(last) + 1 : 0, 0, row4);
   });
   return all3;
 }
 
 // site/lists.js
-async function list(main, title2, about3, load3) {
+async function list(main, title2, about2, load3) {
   const error = el("p", { class: "error", role: "alert" });
   const place = el("div", { class: "stack", "aria-busy": "true" });
-  main.replaceChildren(heading(title2), el("p", { class: "quiet" }, about3), error, place);
+  main.replaceChildren(heading(title2), el("p", { class: "quiet" }, about2), error, place);
   const again2 = async () => {
     trouble(error);
     try {
@@ -5617,6 +5694,18 @@ function mayDo(scopes) {
   const all3 = scopes.filter((s) => !/^(openid|email|profile)$/.test(s)).map((s) => s.replace(/^https:.*\/auth\//, ""));
   return all3.length ? `Can ${new Intl.ListFormat("en").format(all3.map((s) => may[s] ?? s))}` : "";
 }
+var agentTokens = (main) => {
+  const made = {};
+  return list(
+    main,
+    "Your agents",
+    "Create a token for an agent of another program, such as your editor. The agent can then request anything that Countersign can do: e-mails, events and more. Anything with an effect waits for you here, each time.",
+    async (again2, error) => {
+      const at2 = "/bundle/tokens.js";
+      return (await import(at2)).view({ call, mcp, when, change: change2, again: again2, error, made });
+    }
+  );
+};
 var accounts = (main) => list(
   main,
   "Linked accounts",
@@ -6012,7 +6101,7 @@ function reviews(s, over4, again2) {
     say("Started: the planner is reading the repository.");
     location.hash = `#/plans/${next3.sessionId}`;
   };
-  const row5 = (c) => {
+  const row4 = (c) => {
     const wish2 = { key: newId(), until: void 0 };
     return el(
       "li",
@@ -6038,7 +6127,7 @@ function reviews(s, over4, again2) {
   };
   const look2 = button("Show my review comments", (e) => trying(e.currentTarget, async () => {
     const { comments } = await call("GET", `${path4}/reviews`);
-    list2.replaceChildren(...comments.length ? comments.map(row5) : [el("li", { class: "quiet" }, "You have written no comments on lines of its pull requests.")]);
+    list2.replaceChildren(...comments.length ? comments.map(row4) : [el("li", { class: "quiet" }, "You have written no comments on lines of its pull requests.")]);
   }), "small", { "data-part": "reviews" });
   return el("div", { class: "stack" }, el("div", { class: "buttons" }, look2), error, list2);
 }
@@ -6131,14 +6220,14 @@ async function planView(main, id3, signal) {
 }
 function latest(work, failed) {
   let running2 = false;
-  let wanted2 = false;
+  let wanted3 = false;
   return async () => {
-    wanted2 = true;
+    wanted3 = true;
     if (running2) return;
     running2 = true;
     try {
-      while (wanted2) {
-        wanted2 = false;
+      while (wanted3) {
+        wanted3 = false;
         await work();
       }
     } catch (err) {
@@ -6150,8 +6239,8 @@ function latest(work, failed) {
 }
 function keeper() {
   const known6 = /* @__PURE__ */ new Map();
-  return (name, shown4, make) => {
-    const key3 = JSON.stringify(shown4);
+  return (name, shown3, make) => {
+    const key3 = JSON.stringify(shown3);
     const old = known6.get(name);
     if (old?.key === key3) return old.node;
     const node = make();
@@ -6456,8 +6545,8 @@ async function runView(main, runId, signal) {
       )), rows)
     )
   );
-  let shown4;
-  signal.addEventListener("abort", () => shown4?.stop());
+  let shown3;
+  signal.addEventListener("abort", () => shown3?.stop());
   let last = 0;
   const check = (ask3 = true) => call("GET", `/api/agent/runs/${encodeURIComponent(runId)}${ask3 ? "?check=true" : ""}`).then((run) => state2(run, true), (err) => trouble(error, err));
   done.addEventListener("refresh", (e) => done.firstChild && check(
@@ -6469,10 +6558,10 @@ async function runView(main, runId, signal) {
     const told4 = records(run);
     done.replaceChildren(...told4.length ? [el("h2", {}, "What was done"), ...told4] : []);
     if (!checked && run.actions.some((a) => a.record?.compensation?.status === "offered")) check();
-    if (shown4) return;
-    shown4 = new Live({ run, alone: true });
-    live.append(shown4.node);
-    if (!shown4.over) shown4.start();
+    if (shown3) return;
+    shown3 = new Live({ run, alone: true });
+    live.append(shown3.node);
+    if (!shown3.over) shown3.start();
   };
   const event2 = (e) => {
     const at2 = new Date(e.at).getTime();
@@ -6533,21 +6622,10 @@ function describe(run, failed) {
 // site/shortcuts.js
 var key = "countersign.shortcuts";
 var off = () => localStorage.getItem(key) === "off";
-var help = [
-  ["j", "Next card"],
-  ["k", "Previous card"],
-  ["a", "Approve once"],
-  ["e", "Edit before approving"],
-  ["r", "Reject"],
-  ["u", "Undo the last approval"],
-  ["/", "Search the conversations"],
-  ["Esc", "Leave a field, to use these keys"],
-  ["?", "These keys"]
-];
 var typing2 = (at2) => at2 instanceof Element && Boolean(at2.closest("input, textarea, select, [contenteditable], .xterm, dialog"));
 var cards = () => (
   /** @type {HTMLElement[]} */
-  [...document.querySelectorAll("#main .card")]
+  [...document.querySelectorAll("#main :not([hidden]) > .card")]
 );
 var current2 = () => (
   /** @type {HTMLElement|undefined} */
@@ -6579,6 +6657,19 @@ function decide(decision) {
   else if (used.ariaDisabled) hint2("The cards have just moved. Press the key again.");
   else used.click();
 }
+function pick(shiftKey) {
+  const box = current2()?.querySelector(".pick input");
+  if (box) box.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, shiftKey }));
+  else hint2("No card can be selected here. In the inbox, choose a card with j and k.");
+}
+function several(decision) {
+  const used = (
+    /** @type {HTMLElement|null} */
+    document.querySelector(`.several [data-several=${decision}]`)
+  );
+  if (used?.checkVisibility()) used.click();
+  else hint2("No card is selected. Select cards with x.");
+}
 function undo() {
   const all3 = (
     /** @type {HTMLElement[]} */
@@ -6605,6 +6696,10 @@ var acts = {
   e: () => decide("approve_with_edits"),
   r: () => decide("reject"),
   u: () => undo(),
+  x: () => pick(false),
+  X: () => pick(true),
+  A: () => several("approve_once"),
+  R: () => several("reject"),
   "/": () => search2(),
   "?": () => show()
 };
@@ -6614,27 +6709,8 @@ function search2() {
   else byId("menu").focus();
 }
 function show() {
-  if (document.querySelector("dialog[open]")) return;
-  const on = (
-    /** @type {HTMLInputElement} */
-    el("input", { type: "checkbox" })
-  );
-  on.checked = !off();
-  on.addEventListener("change", () => on.checked ? localStorage.removeItem(key) : localStorage.setItem(key, "off"));
-  const box = (
-    /** @type {HTMLDialogElement} */
-    el(
-      "dialog",
-      { class: "dialog", "aria-labelledby": "keys-title" },
-      el("h2", { id: "keys-title" }, "Keys"),
-      el("dl", { class: "keys" }, ...help.flatMap(([k, what]) => [el("dt", {}, el("kbd", {}, k)), el("dd", {}, what)])),
-      el("label", { class: "check" }, on, "Use these keys"),
-      el("div", { class: "buttons" }, button("Close", () => box.close(), "small", { autofocus: true }))
-    )
-  );
-  box.addEventListener("close", () => box.remove());
-  document.body.append(box);
-  box.showModal();
+  const at2 = "/bundle/keys.js";
+  import(at2).then((keys) => keys.show(key), () => hint2("The list of keys cannot be loaded now."));
 }
 function listen3(ready) {
   document.addEventListener("keydown", (e) => {
@@ -6826,7 +6902,7 @@ var TerminalChat = class {
     this.agent = new AgentChat(terminal, (text2) => this.talk.pose(this.#question(text2)), () => this.#render());
     this.agent.agentMode = Boolean(known6.agent);
     this.attached = new Attached(() => this.slot, signal, (err) => trouble(this.#error, err), this.node);
-    const form3 = (
+    const form2 = (
       /** @type {HTMLFormElement} */
       el(
         "form",
@@ -6844,7 +6920,7 @@ var TerminalChat = class {
     this.#prompt.addEventListener("keydown", (key3) => {
       if (key3.key !== "Enter" || key3.shiftKey || key3.isComposing) return;
       key3.preventDefault();
-      form3.requestSubmit();
+      form2.requestSubmit();
     });
     this.node.setAttribute("aria-label", `Chat about ${of.label}`);
     this.node.append(el(
@@ -6854,7 +6930,7 @@ var TerminalChat = class {
       this.#badge,
       el("span", { class: "spread" }),
       this.#stop
-    ), this.talk.node, this.#error, form3);
+    ), this.talk.node, this.#error, form2);
     this.#render();
   }
   #refusal = false;
@@ -7069,7 +7145,7 @@ function connect2(added) {
     /** @type {HTMLButtonElement} */
     el("button", { class: "primary" }, "Show fingerprint")
   );
-  const form3 = (
+  const form2 = (
     /** @type {HTMLFormElement} */
     el(
       "form",
@@ -7140,7 +7216,7 @@ function connect2(added) {
     }
   }
   function auth() {
-    const kind = new FormData(form3).get("host-auth");
+    const kind = new FormData(form2).get("host-auth");
     if (kind === "privateKey") return {
       kind,
       privateKey: key3.box.value,
@@ -7161,8 +7237,8 @@ function connect2(added) {
       readPaths: readPaths.length ? readPaths : void 0
     };
     try {
-      const made2 = await busy(form3.querySelectorAll("button"), used, () => call("POST", "/api/agent/hosts", { body }));
-      form3.reset();
+      const made2 = await busy(form2.querySelectorAll("button"), used, () => call("POST", "/api/agent/hosts", { body }));
+      form2.reset();
       choose("generated");
       forget3();
       added(made2);
@@ -7170,7 +7246,7 @@ function connect2(added) {
       trouble(error, err);
     }
   }
-  return { form: form3, offer: offer4 };
+  return { form: form2, offer: offer4 };
 }
 
 // site/terminal/hosts.js
@@ -7179,13 +7255,13 @@ function hosts(on) {
   const list2 = el("ul", { class: "stack plain", "aria-label": "Hosts" });
   const error = el("p", { class: "error", role: "alert" });
   const told4 = el("div", { class: "told", hidden: true });
-  const { form: form3, offer: offer4 } = connect2((host) => {
+  const { form: form2, offer: offer4 } = connect2((host) => {
     say(`${host.name} was added.`);
     told4.hidden = !host.auth.publicKey;
     if (host.auth.publicKey) told4.replaceChildren(...ownKey(host));
     again2();
   });
-  const node = el("div", { class: "hosts" }, error, told4, list2, form3);
+  const node = el("div", { class: "hosts" }, error, told4, list2, form2);
   async function load3() {
     trouble(error);
     const { hosts: all3 = [] } = await call("GET", "/api/agent/hosts");
@@ -7352,7 +7428,7 @@ var Keys = class {
 
 // site/terminal/socket.js
 var piece = 32 << 10;
-var most3 = 4 << 10;
+var most4 = 4 << 10;
 var soon2 = 6e4;
 var longest2 = 1e4;
 var Socket = class {
@@ -7487,7 +7563,7 @@ var Socket = class {
   }
   #hold(bytes) {
     if (!this.#dropped) this.#held.push(bytes);
-    if (this.#held.reduce((n, b) => n + b.length, 0) > most3) this.drop();
+    if (this.#held.reduce((n, b) => n + b.length, 0) > most4) this.drop();
   }
   /** drop discards the waiting keys. The next connection reports that. */
   drop() {
@@ -7597,8 +7673,8 @@ function theme() {
   };
 }
 function fit(term, box) {
-  const shown4 = box.querySelector(".xterm-screen")?.getBoundingClientRect();
-  if (!shown4?.width || !shown4.height) return void 0;
+  const shown3 = box.querySelector(".xterm-screen")?.getBoundingClientRect();
+  if (!shown3?.width || !shown3.height) return void 0;
   const whole = (n, low, high) => Math.max(low, Math.min(high, Math.floor(n)));
   const bar = 14;
   const style = getComputedStyle(box);
@@ -7606,8 +7682,8 @@ function fit(term, box) {
   const width = room(box.clientWidth, style.paddingLeft, style.paddingRight) - bar;
   const height = room(box.clientHeight, style.paddingTop, style.paddingBottom);
   return {
-    cols: whole(width / (shown4.width / term.cols), 20, 500),
-    rows: whole(height / (shown4.height / term.rows), 4, 200)
+    cols: whole(width / (shown3.width / term.cols), 20, 500),
+    rows: whole(height / (shown3.height / term.rows), 4, 200)
   };
 }
 function copies(term, e) {
@@ -7644,7 +7720,7 @@ var reasons2 = {
   dropped: "Connected. What you typed meanwhile was not sent.",
   unloaded: "The screen could not be loaded."
 };
-var most4 = 8 << 20;
+var most5 = 8 << 20;
 var leftOut = "\r\n[… some output was omitted …]\r\n";
 var newLine = (term) => " ".repeat(term.cols - 1) + "\r";
 var anew = Uint8Array.of(27, 99);
@@ -7731,7 +7807,7 @@ var Terminal = class {
     this.#socket = new Socket(this.of.terminalId, {
       data: (bytes) => this.#print(term, bytes),
       ready: (keeps) => this.#ready(keeps),
-      agent: (about3) => this.#hear(about3),
+      agent: (about2) => this.#hear(about2),
       state: (state2, reason) => this.#show(state2, reason)
     });
     term.onData((keys) => reports.includes(keys) || this.#socket?.send(this.#keys.typed(keys)));
@@ -7778,7 +7854,7 @@ var Terminal = class {
   #keeps = true;
   // print shows output. A background tab shows it slowly and cannot make the host wait, so excess output is omitted.
   #print(term, bytes) {
-    this.#leftOut ||= this.#unshown > most4;
+    this.#leftOut ||= this.#unshown > most5;
     if (this.#leftOut) return;
     this.#prints++;
     this.#unshown += bytes.length;
@@ -8127,103 +8203,6 @@ function themes() {
   return choice3;
 }
 
-// site/tokens.js
-var about2 = "Create a token for an agent of another program, such as your editor. The agent can then request anything that Countersign can do: e-mails, events and more. Anything with an effect waits for you here, each time.";
-function agents3(main) {
-  let made = null;
-  return list(main, "Your agents", about2, async (again2, error) => {
-    const { tokens = [] } = await call("GET", "/api/agent/tokens");
-    const give = (name, token) => {
-      made = { name, token };
-      return again2();
-    };
-    const rows = tokens.map((t) => row4(t, again2, error));
-    return [
-      form2(give, error),
-      ...made ? [shown3(made.name, made.token)] : [],
-      ...rows.length ? rows : [el("p", { class: "empty-view" }, "No tokens yet.")]
-    ];
-  });
-}
-var row4 = (t, again2, error) => el(
-  "div",
-  { class: "item" },
-  el(
-    "div",
-    {},
-    el("strong", {}, t.name),
-    el(
-      "p",
-      { class: "quiet" },
-      t.lastUsedAt ? "Last used " : "Never used",
-      t.lastUsedAt && when(t.lastUsedAt),
-      " · created ",
-      when(t.createdAt)
-    )
-  ),
-  change2(
-    "Revoke",
-    () => call("DELETE", `/api/agent/tokens/${encodeURIComponent(t.tokenId)}`),
-    `The token of ${t.name} is revoked.`,
-    error,
-    again2,
-    "small",
-    `Revoke the token of ${t.name}`
-  )
-);
-function form2(give, error) {
-  const name = (
-    /** @type {HTMLInputElement} */
-    el("input", { name: "name", maxlength: 60, required: true, autocomplete: "off", placeholder: "My editor" })
-  );
-  const submit = (
-    /** @type {HTMLButtonElement} */
-    el("button", { class: "primary" }, "Create token")
-  );
-  return el("form", { class: "item", onsubmit: async (e) => {
-    e.preventDefault();
-    trouble(error);
-    try {
-      await busy([submit], submit, async () => {
-        const { token } = await call("POST", "/api/agent/tokens", { body: { name: name.value.trim() } });
-        await give(name.value.trim(), token);
-        say("The token is shown once.");
-      });
-    } catch (err) {
-      trouble(error, err);
-    }
-  } }, el("label", {}, "Name of the agent", name), submit);
-}
-function shown3(name, token) {
-  const url = mcp();
-  const bearer = `Authorization: Bearer ${token}`;
-  const ways2 = [
-    ["Claude Code", `claude mcp add --transport http countersign ${url} --header "${bearer}"`],
-    ["Gemini CLI", `gemini mcp add --transport http countersign ${url} --header "${bearer}"`],
-    [
-      "VS Code, in .vscode/mcp.json",
-      JSON.stringify(
-        { servers: { countersign: { type: "http", url, headers: { Authorization: `Bearer ${token}` } } } },
-        null,
-        2
-      )
-    ]
-  ];
-  return el(
-    "section",
-    { class: "item token", "aria-label": `The token of ${name}` },
-    el("h2", {}, `The token of ${name}`),
-    el(
-      "p",
-      {},
-      "It is shown only once. Anyone who has it can make requests in your name, but cannot approve anything."
-    ),
-    code(token),
-    ...ways2.flatMap(([who2, how]) => [el("h3", {}, who2), code(how)])
-  );
-}
-var code = (text2) => el("div", { class: "copied" }, el("pre", { class: "long", tabindex: 0 }, text2), copy(text2));
-
 // site/app.js
 var id2 = "([A-Za-z0-9_-]{16,64})";
 var routes = [
@@ -8242,13 +8221,14 @@ var routes = [
   [new RegExp(`^#/plans(?:\\?from=${id2})?$`), "Plans", plans],
   [new RegExp(`^#/plans/${id2}$`), "Plan", planView],
   [/^#\/inbox$/, "Inbox", (main, _, signal) => inbox(main, signal)],
+  [new RegExp(`^#/approvals/${id2}$`), "Inbox", (main, one2, signal) => inbox(main, signal, one2)],
   [new RegExp(`^#/run/${id2}$`), "Run", runView],
   [new RegExp(`^#/receipt/${id2}$`), "Receipt", receiptView],
   [new RegExp(`^#/audit(?:/${id2})?$`), "Audit", audit],
   [/^#\/accounts$/, "Linked accounts", (main) => accounts(main)],
   [/^#\/allowed$/, "Always allowed", (main) => allowed(main)],
   [/^#\/memory$/, "Memory", (main) => memory(main)],
-  [/^#\/agents$/, "Your agents", (main) => agents3(main)],
+  [/^#\/agents$/, "Your agents", (main) => agentTokens(main)],
   [/^#\/mailbox$/, "Local mailbox", (main) => mailbox(main)]
 ];
 var views = [
@@ -8329,18 +8309,18 @@ function enter(problem) {
   show2(true);
 }
 async function offer3() {
-  let agents4;
-  while (!agents4 && user.get()) {
+  let agents3;
+  while (!agents3 && user.get()) {
     try {
-      agents4 = await agents();
+      agents3 = await agents();
     } catch (err) {
       if (!err.passing) return;
       await pause(15e3);
     }
   }
-  if (!agents4) return;
+  if (!agents3) return;
   for (const [href, needs] of Object.entries(served)) {
-    for (const a of document.querySelectorAll(`[href="${href}"]`)) a.toggleAttribute("hidden", !agents4.some(needs));
+    for (const a of document.querySelectorAll(`[href="${href}"]`)) a.toggleAttribute("hidden", !agents3.some(needs));
   }
 }
 var whose = (uid, email) => !email ? uid : config().local ? `${uid} · ${email}` : email;

@@ -163,6 +163,8 @@ export interface Approval {
   approvalId: string;
   runId: string;
   threadId: string;
+  /** The agent that asks. */
+  agent: string;
   kind: string;
   tool: string;
   args: Record<string, unknown>;
