@@ -1,16 +1,12 @@
 package decision
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
-	"path/filepath"
 
 	"github.com/countersign-run/countersign/shared/base/keyfile"
 )
@@ -32,20 +28,9 @@ func NewKey(seed []byte) (Key, error) {
 // Local reads the key in the file of the directory, and creates one on first use. If several processes do so at once,
 // one creates the key and all use it.
 func Local(dir, file string) (Key, error) {
-	text, err := keyfile.Read(dir, file, func(w io.Writer) error {
-		seed := make([]byte, ed25519.SeedSize)
-		if _, err := rand.Read(seed); err != nil {
-			return err
-		}
-		_, err := io.WriteString(w, base64.StdEncoding.EncodeToString(seed)+"\n")
-		return err
-	})
+	seed, err := keyfile.Seed(dir, file)
 	if err != nil {
 		return Key{}, fmt.Errorf("decision: %w", err)
-	}
-	seed, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(text)))
-	if err != nil || len(seed) != ed25519.SeedSize {
-		return Key{}, fmt.Errorf("%s: the key is not 32 bytes in base64", filepath.Join(dir, file))
 	}
 	return NewKey(seed)
 }

@@ -3,6 +3,9 @@
 package keyfile
 
 import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -42,4 +45,28 @@ func create(dir, name string, write func(io.Writer) error) error {
 		return err
 	}
 	return nil
+}
+
+// SeedSize is the length of a seed, in bytes.
+const SeedSize = 32
+
+// Seed returns the random seed in the file, which has it in base64, and creates one on first use. The error contains
+// nothing of a damaged file.
+func Seed(dir, name string) ([]byte, error) {
+	text, err := Read(dir, name, func(w io.Writer) error {
+		seed := make([]byte, SeedSize)
+		if _, err := rand.Read(seed); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, base64.StdEncoding.EncodeToString(seed)+"\n")
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	seed, err := base64.StdEncoding.DecodeString(string(bytes.TrimSpace(text)))
+	if err != nil || len(seed) != SeedSize {
+		return nil, fmt.Errorf("%s: the key is not %d bytes in base64", filepath.Join(dir, name), SeedSize)
+	}
+	return seed, nil
 }

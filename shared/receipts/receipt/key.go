@@ -110,8 +110,11 @@ func ParsePrivate(text string) (Private, error) {
 	if err != nil || len(seed) != ed25519.SeedSize {
 		return Private{}, errors.New("receipt: the key is not 32 bytes in base64")
 	}
-	return Private{ed25519.NewKeyFromSeed(seed)}, nil
+	return NewPrivate(seed), nil
 }
+
+// NewPrivate returns the key with the seed of 32 bytes.
+func NewPrivate(seed []byte) Private { return Private{ed25519.NewKeyFromSeed(seed)} }
 
 // Public returns the public half.
 func (p Private) Public(context.Context) (Key, error) {

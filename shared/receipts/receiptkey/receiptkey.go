@@ -4,11 +4,7 @@ package receiptkey
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
-	"io"
-	"path/filepath"
 
 	"github.com/countersign-run/countersign/shared/base/keyfile"
 	"github.com/countersign-run/countersign/shared/base/kmskey"
@@ -52,20 +48,9 @@ func (k KMS) Public(ctx context.Context) (receipt.Key, error) {
 // Local reads the key in the directory, and creates one on first use. If several processes do so at once, one creates
 // the key and all use it.
 func Local(dir string) (receipt.Signer, error) {
-	text, err := keyfile.Read(dir, File, func(w io.Writer) error {
-		seed := make([]byte, 32)
-		if _, err := rand.Read(seed); err != nil {
-			return err
-		}
-		_, err := io.WriteString(w, base64.StdEncoding.EncodeToString(seed)+"\n")
-		return err
-	})
+	seed, err := keyfile.Seed(dir, File)
 	if err != nil {
 		return nil, fmt.Errorf("receiptkey: %w", err)
 	}
-	key, err := receipt.ParsePrivate(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, File), err)
-	}
-	return key, nil
+	return receipt.NewPrivate(seed), nil
 }
