@@ -11,9 +11,10 @@ import (
 	"github.com/countersign-run/countersign/shared/app/metrics"
 	"github.com/countersign-run/countersign/shared/app/objects"
 	"github.com/countersign-run/countersign/shared/app/pubsub"
+	"github.com/countersign-run/countersign/shared/app/translog"
 )
 
 func init() {
 	functions.HTTP("sweep", app.Serve(api.Sweep, app.Push, pubsub.Part, pubsub.Sweeping, metrics.Part, agents.Ending,
-		objects.Part))
+		objects.Part, translog.Part))
 }

@@ -24,7 +24,8 @@ type checker struct {
 	runs     int
 	entries  int
 	problems int
-	failed   error // the first error of writing to out
+	log      *logCheck // nil if the deployment has no log, or if only one run is checked
+	failed   error     // the first error of writing to out
 }
 
 func (c *checker) print(format string, args ...any) {
@@ -114,6 +115,9 @@ func (c *checker) run(ctx context.Context, runID string) error {
 	}
 	if !ch.exists && !ch.kept || ch.broken {
 		ch.head = audit.HeadOf(ch.entries)
+	}
+	for _, e := range ch.entries {
+		c.log.see(e)
 	}
 	for _, p := range audit.VerifyAt(c.now(), ch.entries, ch.head) {
 		c.problem(runID, "%s", p)

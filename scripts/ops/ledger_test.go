@@ -24,6 +24,16 @@ type ledger struct {
 	*testing.T
 	env map[string]string
 	st  store.Store
+
+	later time.Duration // from began to the first entry of a seeded run
+	hours int           // calls of publish
+}
+
+// at returns the ledger with another time for the runs that it seeds.
+func (l *ledger) at(t time.Time) ledger {
+	moved := *l
+	moved.later = t.Sub(began)
+	return moved
 }
 
 // onLedgers runs a test on an embedded store and on the Firestore emulator.
@@ -79,7 +89,8 @@ func (l ledger) seed(id string, n int) {
 	for i := range n {
 		var e audit.Entry
 		e, r.Audit = audit.Seal(r.Audit,
-			audit.Entry{RunID: id, UID: r.UID, At: began.Add(time.Duration(i) * time.Second), Kind: audit.Intent})
+			audit.Entry{RunID: id, UID: r.UID, At: began.Add(l.later + time.Duration(i)*time.Second),
+				Kind: audit.Intent})
 		writes = append(writes, store.Create(document.AuditPath(id, e.Seq), fieldsOf(e), encode(l.T, e)))
 	}
 	l.commit(append(writes, store.Create(document.RunPath(id), map[string]any{"uid": r.UID, "createdAt": began},

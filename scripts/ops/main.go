@@ -1,7 +1,8 @@
 // Command ops has the commands for setting up, operating and checking Countersign.
 //
 //	go run ./scripts/ops setup                             write or check the Gemini configuration
-//	go run ./scripts/ops verify [-run RUN]                 check the audit of a run, or of every run
+//	go run ./scripts/ops verify [-run RUN]                 check the audit of a run, or of every run and the log
+//	go run ./scripts/ops checkpoint save FILE              save the log's checkpoint, for verify -checkpoint FILE
 //	go run ./scripts/ops dead-letters list                 messages that resume refused on every delivery
 //	go run ./scripts/ops dead-letters replay -yes          publish those messages again
 //	go run ./scripts/ops dead-letters drop -yes            delete those messages; the sweep still resumes due runs
@@ -94,6 +95,8 @@ type runFunc func(context.Context, *operator, []string) error
 var commands = map[string]command{
 	"setup":  {"", "Write or check the Gemini configuration, and print the next step.", setup},
 	"verify": {"", "Check that no entry of the audit was changed, removed, moved, inserted or cut off.", verify},
+	"checkpoint": {"save FILE", "Save the log's checkpoint, after checking that the log contains the saved one.",
+		checkpointOf},
 	"dead-letters": {"list|replay|drop", "Manage messages that were refused too often.",
 		deadLetters},
 	"waiting":     {"", "Count open runs by state and age, and list the oldest.", waiting},

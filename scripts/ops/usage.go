@@ -14,7 +14,8 @@ const program = "go run ./scripts/ops"
 // examples are the arguments of a command as you would type them.
 var examples = map[string][]string{
 	"setup":        {""},
-	"verify":       {"", "-run iyxanc32cjl7jxpvuqoyov6qxm"},
+	"verify":       {"", "-run iyxanc32cjl7jxpvuqoyov6qxm", "-checkpoint checkpoint"},
+	"checkpoint":   {"save checkpoint"},
 	"dead-letters": {"list", "replay -run iyxanc32cjl7jxpvuqoyov6qxm", "replay -yes"},
 	"waiting":      {"", "-oldest 50"},
 	"hindsight":    {"-policy try.env -since 2026-11-01T00:00:00Z", "-policy try.env -tool gmail_send -v", "-propose"},

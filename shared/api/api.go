@@ -58,6 +58,7 @@ type API struct {
 	Actions   DeclaredActions // nil if none are declared
 	Records   *records.Records
 	Expiry    *records.Expiry   // nil if the store deletes expired documents itself, or nothing expires
+	AuditLog  AuditLog          // nil if this function does not publish the log of the audit
 	Accounts  *linking.Accounts // nil if no Google OAuth client is configured
 	GitHub    *linking.Accounts // nil if no GitHub App is configured
 	Token     Token             // nil if no token for GitHub is configured
@@ -90,6 +91,12 @@ type API struct {
 
 	holders holders
 	serving atomic.Int64 // number of user requests now being served
+}
+
+// AuditLog publishes the log of the audit's hashes (package translog).
+type AuditLog interface {
+	// Publish appends the entries that were committed since, and returns their number.
+	Publish(ctx context.Context) (added int, err error)
 }
 
 // request is one authenticated request.

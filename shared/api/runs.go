@@ -219,6 +219,7 @@ type swept struct {
 	Deleted  int `json:"deleted"`  // of those, the number now deleted
 	Expired  int `json:"expired"`  // conversations deleted because their retention time is over
 	Files    int `json:"files"`    // uploaded files and objects that were deleted
+	Logged   int `json:"logged"`   // audit entries that were added to the log
 }
 
 // postSweep serves the scheduler, whose request has no body, and the sweep's own messages, which name one shard each.
@@ -234,6 +235,7 @@ func postSweep(r *request) (any, error) {
 	turn := r.api.Loop.Now().Unix() / 60 % document.Shards
 	expired, kept := r.expire(ctx, turn)
 	files, left := r.api.Records.SweepFiles(ctx, turn)
+	logged := r.publishLog(ctx)
 	if err := errors.Join(given, err, e, kept, left); err != nil {
 		return nil, fault.New(fault.Tool, fault.CodeStoreUnavailable, "The sweep could not be finished.").Because(err)
 	}
@@ -249,7 +251,20 @@ func postSweep(r *request) (any, error) {
 		r.api.Log.InfoContext(ctx, "the sweep continued deletions", "counter", "sweep_deletions", "begun",
 			deletions.Begun, "gone", deletions.Gone)
 	}
-	return swept{true, s, deletions.Begun, deletions.Gone, expired, files}, nil
+	return swept{true, s, deletions.Begun, deletions.Gone, expired, files, logged}, nil
+}
+
+// publishLog appends to the log of the audit. A failure does not hold up the sweep, and the next sweep tries again.
+func (r *request) publishLog(ctx context.Context) (added int) {
+	if r.api.AuditLog == nil {
+		return 0
+	}
+	added, err := r.api.AuditLog.Publish(ctx)
+	if err != nil {
+		r.api.Log.ErrorContext(ctx, "the log of the audit could not be published; the next sweep tries again",
+			"counter", "log_failed", "error", err)
+	}
+	return added
 }
 
 // expire deletes the conversations of a shard whose retention time is over, and expired audit entries. Each sweep looks

@@ -28,10 +28,10 @@ var budgets = []struct {
 	takes spending
 }{
 	{"a text turn", turns, spending{1880, 195_000, 17, 15}},
-	{"a trip with an action", orders, spending{5412, 562_000, 59, 46}},
+	{"a trip with an action", orders, spending{5400, 565_600, 63, 46}},
 	{"a trip with a mail", mails, spending{10_812, 1_088_000, 84, 68}},
 	{"a resume", resumes, spending{5715, 573_000, 42, 36}},
-	{"a sweep with nothing due", sweeps, spending{7356, 347_592, 0, 131}},
+	{"a sweep with nothing due", sweeps, spending{7402, 349_456, 0, 132}},
 	{"a page message", messages, spending{1459, 153_660, 4, 11}},
 }
 

@@ -16,10 +16,11 @@ import (
 	"github.com/countersign-run/countersign/shared/app/servers"
 	"github.com/countersign-run/countersign/shared/app/signs"
 	"github.com/countersign-run/countersign/shared/app/terminals"
+	"github.com/countersign-run/countersign/shared/app/translog"
 	"github.com/countersign-run/countersign/shared/app/webhooks"
 )
 
 // Parts are all parts. Telemetry opens first, so it closes last.
 var Parts = app.With(acts.Parts, app.Chat, containers.Part, github.Part, github.Token, repositories.Parts,
 	terminals.Connect, terminals.Hosts, terminals.Attach, receipts.Part, mcp.Part, webhooks.Part, webhooks.Direct,
-	devices.Part, devices.Direct, reminders.Part, servers.Programs, signs.Part, enrols.Part)
+	devices.Part, devices.Direct, reminders.Part, servers.Programs, signs.Part, enrols.Part, translog.Part)

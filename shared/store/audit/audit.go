@@ -2,7 +2,7 @@
 // is linked to the previous one with SHA-256. The end of the chain, the [Head], is stored in the run's document and
 // moves in the same commit as the run. [Verify] therefore detects and names an entry that was changed, removed, moved,
 // inserted or cut off. Anyone who can write both the entries and the head can make up a whole new chain. To detect
-// that, copies of heads are kept elsewhere (reliability §3).
+// that, the hashes of all entries are in a log outside of the store (package translog).
 //
 // No entry contains a body, an argument, an address or a token. An input is recorded as its InputHash, which reveals
 // nothing without its nonce, and Seal redacts the message.

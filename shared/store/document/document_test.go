@@ -29,7 +29,7 @@ func queries() []store.Query {
 		document.UnusedThreads(7, at, 2),
 		document.DeletionsOf("ana", 2), document.AuditOf("ana", 2), document.AuditOfChain("r", 2),
 		document.AuditOfChainOf("ana", "r", 2), document.AllAudit(2), document.AllAuditHeads(2),
-		document.AllUsers(2), document.AllHosts(2),
+		document.AuditSince(at, 2), document.AllUsers(2), document.AllHosts(2),
 		document.UploadsOf("ana", 2), document.UnusedUploadsOf("ana", 2), document.DueUploads(7, at, 2),
 		document.EndedConsents(at, 2), document.DueMessages(at, 2), document.AllMessages(2),
 	}

@@ -125,6 +125,11 @@ func AuditOfChainOf(uid, chain string, limit int) store.Query {
 // AllAudit returns a query for the audit entries of all users, chain by chain.
 func AllAudit(limit int) store.Query { return whole(Audit, limit) }
 
+// AuditSince returns a query for the audit entries of all users that were written at or after from, oldest first.
+func AuditSince(from time.Time, limit int) store.Query {
+	return within(store.Query{Collection: Audit, OrderBy: fieldAt, Limit: limit}, from, time.Time{})
+}
+
 // AllAuditHeads returns a query for the heads of all chains that are not in a run's document.
 func AllAuditHeads(limit int) store.Query { return whole(AuditHeads, limit) }
 

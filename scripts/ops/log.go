@@ -1,0 +1,191 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/countersign-run/countersign/shared/config"
+	"github.com/countersign-run/countersign/shared/receipts/translog"
+	"github.com/countersign-run/countersign/shared/store/audit"
+)
+
+// openLog returns the files and the public keys of the deployment's log. It returns nil if there is none.
+func openLog(ctx context.Context, cfg config.Config, folder string) (translog.Objects, note.Verifiers, error) {
+	if cfg.Store != "embedded" {
+		return nil, nil, nil
+	}
+	if _, err := os.Stat(filepath.Join(cfg.DataDir, translog.KeyFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil // the store is of a release without a log, or was never swept
+	}
+	key, err := translog.LocalKey(cfg.DataDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := translog.VerifierKey(ctx, key.Origin(), key)
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := translog.ParseKeys(text)
+	if folder == "" {
+		folder = filepath.Join(cfg.DataDir, translog.FolderDir)
+	}
+	return translog.NewFolder(folder), keys, err
+}
+
+// checkpointOf saves the log's checkpoint in a file, outside of the reach of those who can change the log.
+func checkpointOf(*flag.FlagSet) runFunc {
+	return func(ctx context.Context, o *operator, args []string) error {
+		if args[0] != "save" {
+			return errors.New("usage: checkpoint save FILE")
+		}
+		cfg, err := o.config(config.Store)
+		if err != nil {
+			return err
+		}
+		log, keys, err := openLog(ctx, cfg, "")
+		if err != nil {
+			return err
+		}
+		if log == nil {
+			return errNoLog
+		}
+		text, now, err := translog.Saved(ctx, log, keys)
+		if errors.Is(err, translog.ErrGone) {
+			return errNoLog
+		}
+		if err != nil {
+			return err
+		}
+		if old, err := readKept(args[1], keys); err == nil {
+			if err := translog.Consistent(ctx, log, old.Checkpoint, now); err != nil {
+				return cmp.Or(o.printf("%s: %s; the file was not changed", args[1], err), errFailed)
+			}
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := os.WriteFile(args[1], text, 0o600); err != nil {
+			return err
+		}
+		return o.printf("saved: %d entries of the log %s", now.N, now.Origin)
+	}
+}
+
+var errNoLog = errors.New("the deployment has no log yet; the sweep publishes it")
+
+// readKept reads a saved checkpoint.
+func readKept(name string, keys note.Verifiers) (k translog.Kept, err error) {
+	text, err := readFile(name, translog.MaxCheckpoint)
+	if err != nil {
+		return k, err
+	}
+	k.Name = name
+	if k.Checkpoint, err = translog.ParseCheckpoint(text, keys); err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return k, err
+}
+
+// logCheck compares the store with its log. A nil check compares nothing.
+type logCheck struct {
+	log      *translog.Log
+	faults   []string
+	unlogged []unlogged
+}
+
+// unlogged are consecutive entries of a chain that are not in the log.
+type unlogged struct {
+	chain       string
+	first, last int64
+	oldest      time.Time
+}
+
+// begin reads the log. It must precede the reading of the entries: an entry that is committed later is newer.
+func (c *checker) begin(ctx context.Context, log translog.Objects, keys note.Verifiers, kept ...translog.Kept) error {
+	if log == nil {
+		return nil
+	}
+	l, faults, err := translog.Read(ctx, log, keys, kept...)
+	if err != nil {
+		return err
+	}
+	known, err := translog.Size(ctx, c.store)
+	if err != nil {
+		return err
+	}
+	if known > l.N {
+		faults = append(faults,
+			fmt.Sprintf("the log was rolled back: the store knows %d entries, the log has %d", known, l.N))
+	}
+	c.log = &logCheck{log: l, faults: faults}
+	return nil
+}
+
+// see compares an entry with the log.
+func (c *logCheck) see(e audit.Entry) {
+	if c == nil || c.log.Has(e.Hash, e.At) {
+		return
+	}
+	n := len(c.unlogged)
+	if n > 0 && c.unlogged[n-1].chain == e.RunID && c.unlogged[n-1].last == e.Seq-1 {
+		c.unlogged[n-1].last = e.Seq
+		return
+	}
+	c.unlogged = append(c.unlogged, unlogged{e.RunID, e.Seq, e.Seq, e.At})
+}
+
+// publishedWithin is the age from which an entry must be in the log. The sweep publishes each minute.
+const publishedWithin = 10 * time.Minute
+
+// reportLog reports what differs between the store and the log, once all entries were compared.
+func (c *checker) reportLog() {
+	if c.log == nil {
+		return
+	}
+	for _, text := range c.log.faults {
+		c.fault("%s", text)
+	}
+	settled, waiting := c.log.log.Settled(), 0
+	for _, u := range c.log.unlogged {
+		switch {
+		case u.oldest.Before(settled):
+			c.problem(u.chain, "%s not in the log: changed, or added later", entries(u.first, u.last))
+		case c.now().Sub(u.oldest) > publishedWithin:
+			c.problem(u.chain, "%s not in the log, which is behind: the sweep publishes each minute",
+				entries(u.first, u.last))
+		default:
+			waiting += int(u.last - u.first + 1)
+		}
+	}
+	for i, g := range c.log.log.Gaps(c.now()) {
+		if c.problems++; i < gapsMost {
+			c.print("log: %s", g)
+		} else if i == gapsMost {
+			c.print("log: and further entries that are not in the store")
+		}
+	}
+	c.print("log: %d entries, %d newer ones are not published yet", c.log.log.N, waiting)
+}
+
+// gapsMost is the number of gaps that are printed. The entries of runs that ran at the same time alternate in the log.
+const gapsMost = 50
+
+func (c *checker) fault(format string, args ...any) {
+	c.problems++
+	c.print("log: "+format, args...)
+}
+
+func entries(first, last int64) string {
+	if first == last {
+		return fmt.Sprintf("entry %d is", first)
+	}
+	return fmt.Sprintf("entries %d to %d are", first, last)
+}
