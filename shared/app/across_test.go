@@ -30,8 +30,8 @@ const (
 func recordBefore(t *testing.T) {
 	w, now := newRecorder(t)
 	tomorrow := now().Add(24 * time.Hour)
-	ask := func(state string) testkit.Answer {
-		return w.asks(state, "calendar_event_create", testkit.Event("shared", tomorrow))
+	ask := func(state string, at time.Time) testkit.Answer {
+		return w.asks(state, "calendar_event_create", testkit.Event("shared", at))
 	}
 	as := func(of release, do func()) {
 		w.p = w.start(of)
@@ -44,11 +44,11 @@ func recordBefore(t *testing.T) {
 	}
 	var a, b testkit.Answer
 	read := map[string][]string{}
-	as(built, func() { a = ask(theirs) })
+	as(built, func() { a = ask(theirs, tomorrow) })
 	begun := w.documents()
 	as(this, func() {
 		w.decides(a, "approve_once", false)
-		b = ask(ours)
+		b = ask(ours, tomorrow.Add(24*time.Hour)) // the time of the first event may be taken by then
 	})
 	read[theirs], read[ours] = w.members(a), w.members(b)
 	as(built, func() {

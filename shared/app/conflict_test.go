@@ -22,8 +22,8 @@ func (w *proved) counted(failing string) map[string]int {
 	return calls
 }
 
-// TestCardConflictWarning proposes an event, and then moves it, to a time that is taken. The warning costs one request,
-// and the approval does not cover it.
+// TestCardConflictWarning proposes an event, and then moves it, to a time that is taken. The card's facts cost one
+// request, and one more before the event is created. Another title of the other event changes nothing.
 func TestCardConflictWarning(t *testing.T) {
 	w := deploy(t, "AGENTS="+daysAgent(t, calendar.Name+", "+calendar.Update))
 	w.has("ana", "Standup\u202e")
@@ -40,7 +40,7 @@ func TestCardConflictWarning(t *testing.T) {
 		map[string]any{"summary": "Retro"}); err != nil {
 		t.Fatal(err)
 	}
-	if r = w.approve(r); r.Status != "completed" || len(w.Google.Events()) != 2 || calls["calendar.events.list"] != 1 {
+	if r = w.approve(r); r.Status != "completed" || len(w.Google.Events()) != 2 || calls["calendar.events.list"] != 2 {
 		t.Fatalf("%s after %v", r.Body, calls)
 	}
 

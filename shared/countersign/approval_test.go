@@ -1,6 +1,7 @@
 package countersign_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -528,4 +529,33 @@ func TestToolOfAnyName(t *testing.T) {
 	if err != nil || res.Status != countersign.Completed || len(p.sent) != 1 {
 		t.Fatalf("%v %+v, sent %q", err, res, p.sent)
 	}
+}
+
+// TestPreconditions changes the balance that an e-mail rests on, between the question and the yes. The program is asked
+// again with the old and the new balance, and nothing is sent before.
+func TestPreconditions(t *testing.T) {
+	p, balance := &post{}, "12 EUR"
+	config := p.config()
+	config.Preconditions = func(_ context.Context, s *countersign.SessionContext, m mail) ([]countersign.Field, error) {
+		if s.User != "ana" || m.To != "a@x.com" {
+			t.Errorf("it is read for %q and %q; want ana and a@x.com", s.User, m.To)
+		}
+		return []countersign.Field{{"Balance", balance}}, nil
+	}
+	var shown []string
+	a := newAgent(t, countersign.Options{Provider: newScript(mailTo("a@x.com"), say("So.")),
+		Tools: []*countersign.Tool{p.tool(config)}, Store: openStore(t),
+		DecisionKeys: [][]byte{bytes.Repeat([]byte("1"), 32)},
+		Approve: func(_ context.Context, ap countersign.Approval) (countersign.Decision, error) {
+			fields := ap.Preview.Fields
+			shown = append(shown, fmt.Sprint(len(p.sent), fields[len(fields)-1], ap.Preview.Warnings))
+			balance = "3 EUR"
+			return countersign.Yes(), nil
+		}})
+	res, err := a.As("ana").NewSession().Send(t.Context(), "go")
+	if err != nil || res.Status != countersign.Completed || len(p.sent) != 1 {
+		t.Fatalf("%v %+v, %d sent; want completed with 1", err, res, len(p.sent))
+	}
+	check(t, shown, "0 {Balance 12 EUR} []", "0 {Balance 3 EUR} [This has changed since you were asked: Balance. "+
+		"It was “12 EUR”, and it is now “3 EUR”.]")
 }

@@ -75,6 +75,12 @@ type EffectConfig[In, Out any] struct {
 	// open. With [Done] it returns the result. Nil: the outcome cannot be determined, and the user gets an [Approval]
 	// that is a Review.
 	Reconcile func(context.Context, *SessionContext, In) (Verdict, Out, error)
+	// Preconditions reads what a yes to a call rests on, such as the state of an issue or a balance: up to 10 facts,
+	// each with another label. It is called when the model proposes the call, so that the approval shows the facts, and
+	// again right before the call. If a value has changed by then, or cannot be read, nothing is done: the user is
+	// asked again, and the new approval names the changes. A value of more than 200 bytes is shortened, and its hash is
+	// added. Preconditions must have no effect. Nil: none.
+	Preconditions func(context.Context, *SessionContext, In) ([]Field, error)
 }
 
 // Verdict is the result of an effect's Reconcile.
@@ -191,6 +197,15 @@ func (d definition[In, Out]) setEffect(c *core, def *tool.Def[In, any]) {
 		def.Reconcile = func(ctx context.Context, call tool.Call, in In) (tool.Verdict, any, string, error) {
 			verdict, out, err := d.effect.Reconcile(ctx, c.contextOf(call), in)
 			return tool.Verdict(verdict), out, "", err
+		}
+	}
+	if d.effect.Preconditions != nil {
+		def.Preconditions = func(ctx context.Context, call tool.Call, in In) (all []tool.Precondition, _ error) {
+			now, err := d.effect.Preconditions(ctx, c.contextOf(call), in)
+			for _, p := range now {
+				all = append(all, tool.Precondition{Name: p.Label, Value: p.Value})
+			}
+			return all, err
 		}
 	}
 }

@@ -32,7 +32,8 @@ func yes() decision.Statement {
 	return decision.Statement{Kind: decision.Call, UID: "ann", RunID: "r", Agent: "assistant", Terminal: "t",
 		Origin: "https://a.example", ApprovalID: "r-1", ActionID: "a", By: "ann", Decision: "approve_once",
 		Tool: "send", ArgsHash: "h", Edited: true, Place: tool.Place{Label: "From", Name: "n", ID: "i"},
-		HeldUntil: now.Add(time.Minute), Until: now.Add(time.Hour), Covers: map[string]int{"calls": 1}}
+		HeldUntil: now.Add(time.Minute), Until: now.Add(time.Hour), Covers: map[string]int{"calls": 1},
+		RestsOn: []tool.Precondition{{Name: "State", Value: "open"}}}
 }
 
 func facts() decision.Signature {

@@ -49,6 +49,8 @@ type Statement struct {
 
 	// Covers lists the later calls that an entry or a plan permits, as stored.
 	Covers any `json:"covers,omitempty"`
+	// RestsOn lists the facts that the card showed as what the decision rests on.
+	RestsOn []tool.Precondition `json:"restsOn,omitempty"`
 }
 
 // Auth says how the person was authenticated, as the issuer's token states it.

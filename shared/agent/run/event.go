@@ -227,6 +227,8 @@ type ProposedCall struct {
 
 	// Warnings are the findings of the tool when the call was proposed (tool.Def.Warn). ArgsHash does not cover them.
 	Warnings []tool.Warning `json:"warnings,omitempty"`
+	// RestsOn is what a yes to the call rests on (tool.Def.Preconditions). The signature of the decision covers it.
+	RestsOn []tool.Precondition `json:"restsOn,omitempty"`
 
 	// Compensates is the action that this call undoes, if any (tool.Compensation).
 	Compensates *ActionRef `json:"compensates,omitempty"`

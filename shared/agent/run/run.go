@@ -187,7 +187,12 @@ type Approval struct {
 	Refusals    int             `json:"refusals,omitempty"` // number of refused decisions; each is in the audit log
 
 	InsteadOf []EarlierCard `json:"insteadOf,omitempty"` // cards that waited already; at most MaxEarlier
+	// RestsOn is what a yes rests on (ProposedCall.RestsOn). The preview of an earlier release did not have it.
+	RestsOn []tool.Precondition `json:"restsOn,omitempty"`
 }
+
+// Shown returns the preview as the card shows it: with the facts that a yes rests on.
+func (a Approval) Shown() tool.Preview { return a.Preview.On(a.RestsOn) }
 
 // An EarlierCard is a waiting card of the same conversation that a newer card may replace. It is for the same tool and
 // belongs to an earlier request. The two cards have a target in common, or show the same value in the same field.

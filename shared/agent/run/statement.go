@@ -34,7 +34,7 @@ func (r Run) Decided(a *Action, argsHash string, covers any) decision.Statement 
 		s.Kind = decision.Plan
 	}
 	s.ApprovalID, s.By, s.Decision = a.ApprovalID, a.DecidedBy, string(a.Decision)
-	s.Edited, s.HeldUntil, s.Covers = a.Edited, a.HeldUntil, covers
+	s.Edited, s.HeldUntil, s.Covers, s.RestsOn = a.Edited, a.HeldUntil, covers, a.RestsOn
 	return s
 }
 

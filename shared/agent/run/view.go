@@ -211,7 +211,7 @@ type ApprovalView struct {
 // View returns the approval in the form that its user sees.
 func (a Approval) View() ApprovalView {
 	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, cmp.Or(a.Agent, Assistant), a.ActionID, a.Tool, a.Args,
-		a.ArgsHash, a.Ruled.Of(), a.Preview, cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Findings, a.Decisions,
+		a.ArgsHash, a.Ruled.Of(), a.Shown(), cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Findings, a.Decisions,
 		a.RequestedAt, a.ExpiresAt, time.Time{}, a.InsteadOf}
 }
 

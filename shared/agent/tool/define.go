@@ -53,6 +53,11 @@ type Def[In, Out any] struct {
 	// provider, and has no effect. It is called once, when the call is proposed, with the completed arguments. It has a
 	// few seconds, and with an error it may return the facts that it knows. Optional.
 	Warn func(context.Context, Call, In) ([]Warning, error)
+	// Preconditions reads what a yes to the call rests on, such as the state of an issue: up to 10 facts. It may ask
+	// the provider, and has no effect. It is called with the completed arguments when the call is proposed, and again
+	// right before the intent. If a value has changed, or cannot be read, the call is not made: its user is asked
+	// again. It has a few seconds. Only for a tool with a side effect. Optional.
+	Preconditions func(context.Context, Call, In) ([]Precondition, error)
 	// Bare returns the arguments without the facts that Complete adds, for a tool whose facts no user edits. It is
 	// called for the arguments of the model and for those that a user edited. Optional.
 	Bare func(In) In
@@ -208,6 +213,8 @@ func (t *Tool) complete(previews bool) (err error) {
 			validName)
 	case t.has.rule && !t.SideEffect:
 		return fmt.Errorf("%q: Rule needs a side effect", t.Name)
+	case t.has.preconditions && !t.SideEffect:
+		return fmt.Errorf("%q: Preconditions needs a side effect", t.Name)
 	case t.Wait < 0 || t.Wait > 0 && t.has.execute:
 		return fmt.Errorf("%q: %w", t.Name, errWait)
 	}

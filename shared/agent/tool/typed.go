@@ -18,6 +18,7 @@ type functions interface {
 	revise(before, edited json.RawMessage) (json.RawMessage, error)
 	completed(context.Context, Call) (json.RawMessage, error)
 	warnings(context.Context, Call) ([]Warning, error)
+	preconditions(context.Context, Call) ([]Precondition, error)
 	changes(args json.RawMessage) (rest json.RawMessage, changes []Change, err error)
 	targets(args json.RawMessage) ([]Target, error)
 	pinned(args json.RawMessage) (json.RawMessage, error)
@@ -49,7 +50,7 @@ type parts struct {
 
 	limit, effects, interrupt, prepare, execute, reconcile, compensate bool
 
-	complete, bare, changes, warn, lookUp bool
+	complete, bare, changes, warn, preconditions, lookUp bool
 }
 
 // typed erases the types of a definition. Each method decodes the arguments, and the result if it has one, and calls
@@ -70,7 +71,7 @@ func (d *Def[In, Out]) parts() parts {
 		limit: d.Limit != nil, effects: d.Effects != nil, interrupt: d.Interrupt != nil, prepare: d.Prepare != nil,
 		execute: d.Execute != nil, reconcile: d.Reconcile != nil, compensate: d.Compensate != nil,
 		complete: d.Complete != nil, bare: d.Bare != nil, changes: d.Changes != nil,
-		warn: d.Warn != nil, lookUp: d.LookUp != nil,
+		warn: d.Warn != nil, preconditions: d.Preconditions != nil, lookUp: d.LookUp != nil,
 	}
 }
 

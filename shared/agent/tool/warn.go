@@ -34,12 +34,17 @@ func (t *Tool) Warn(ctx context.Context, c Call) (all []Warning, err error) {
 	c.Output = io.Discard
 	all, err = t.warnings(ctx, c)
 	all = all[:min(len(all), maxWarnings)]
+	showWarnings(all)
+	return all, err
+}
+
+// showWarnings makes hidden characters visible.
+func showWarnings(all []Warning) {
 	for i := range all {
 		if text, hidden := visible.Line(all[i].Text); hidden { // text in visible form stays
 			all[i].Text = text
 		}
 	}
-	return all, err
 }
 
 func (t *typed[In, Out]) warnings(ctx context.Context, c Call) ([]Warning, error) {

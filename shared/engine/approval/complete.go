@@ -11,24 +11,27 @@ import (
 	"github.com/countersign-run/countersign/shared/engine/unit"
 )
 
-// Completion holds the parts that a tool added to a call when the call was proposed (tool.Def.Complete and
-// tool.Def.Warn). It is empty if the tool adds nothing, and for a call that is refused for another reason.
+// Completion holds the parts that a tool added to a call when the call was proposed (tool.Def.Complete, tool.Def.Warn
+// and tool.Def.Preconditions). It is empty if the tool adds nothing, and for a call that is refused for another reason.
 type Completion struct {
-	Args     json.RawMessage
-	Err      error          // why the call is refused
-	Warnings []tool.Warning // for the card; the approval does not cover them
-	unread   bool           // the warnings could not be read
+	Args   json.RawMessage
+	Err    error // why the call is refused
+	unread bool  // the present state could not be read
+	Seen
 }
 
-// CompleteCalls asks the tools of the turn's calls to complete the arguments and to warn, before the transition that
-// records the turn. Calls that the transition refuses anyway are left out. After warnings that could not be read, it
-// asks for no more of them.
+// looks reports whether the tool reads the present state for the card of a call.
+func looks(t *tool.Tool) bool { return t.Warns() || t.Rests() }
+
+// CompleteCalls asks the tools of the turn's calls to complete the arguments and to look at the present state, before
+// the transition that records the turn. Calls that the transition refuses anyway are left out. After a state that could
+// not be read, it reads no further ones.
 func CompleteCalls(ctx context.Context, ex *unit.Execution, turn int, calls []model.Call) []Completion {
 	out := make([]Completion, len(calls))
-	warn := true
+	look := true
 	for i, c := range calls[:min(len(calls), model.MaxCalls)] {
 		t := ex.ToolOf(c.Name, false)
-		if t == nil || !t.Completes() && !t.Warns() || readsOnly(ex.State) || ex.ReadLinked(ctx, t, false) != nil {
+		if t == nil || !t.Completes() && !looks(t) || readsOnly(ex.State) || ex.ReadLinked(ctx, t, false) != nil {
 			continue
 		}
 		args := c.Args
@@ -41,17 +44,17 @@ func CompleteCalls(ctx context.Context, ex *unit.Execution, turn int, calls []mo
 		}
 		asking, beat := ex.Heartbeat(ctx, ex.Limits().OfTool(t), true)
 		call := ex.Run.ToolCall(run.ActionID(ex.Run.ID, turn, i, 0), args, tool.Place{})
-		out[i] = Complete(ex.Linked(asking, t), ex, t, call, warn)
-		warn = warn && !out[i].unread
+		out[i] = Complete(ex.Linked(asking, t), ex, t, call, look)
+		look = look && !out[i].unread
 		beat.Release()
 	}
 	return out
 }
 
-// Complete asks a tool to complete the arguments of one call, at the place where the call would act, and to warn if the
-// call gets a card.
-func Complete(ctx context.Context, ex *unit.Execution, t *tool.Tool, call tool.Call, warn bool) (out Completion) {
-	if warn = warn && t.Warns(); !warn && !t.Completes() {
+// Complete asks a tool to complete the arguments of one call, at the place where the call would act, and to look at the
+// present state if the call may get a card.
+func Complete(ctx context.Context, ex *unit.Execution, t *tool.Tool, call tool.Call, card bool) (out Completion) {
+	if card = card && looks(t); !card && !t.Completes() {
 		return out
 	}
 	args, wrong := t.Normalize(call.Args)
@@ -69,24 +72,77 @@ func Complete(ctx context.Context, ex *unit.Execution, t *tool.Tool, call tool.C
 		ex.LogPanic(ctx, call.ActionID, out.Err)
 		call.Args = out.Args
 	}
-	if warn && out.Err == nil {
-		out.warn(ctx, ex, t, call)
+	if card && out.Err == nil {
+		out.Seen, out.unread = look(ctx, ex, t, call)
 	}
 	return out
 }
 
-// maxWarnTime is how long a proposal waits for the warnings of its card.
-const maxWarnTime = 3 * time.Second
+// maxLookTime is how long a proposal waits for the warnings and the preconditions of its card.
+const maxLookTime = 3 * time.Second
 
-// warn asks the tool for warnings. A card without them is better than a call that is refused.
-func (c *Completion) warn(ctx context.Context, ex *unit.Execution, t *tool.Tool, call tool.Call) {
-	ctx, cancel := context.WithTimeout(ctx, maxWarnTime)
+// Look asks the tool for what the card of a call shows of the present state.
+func Look(ctx context.Context, ex *unit.Execution, t *tool.Tool, call tool.Call) Seen {
+	seen, _ := look(ctx, ex, t, call)
+	return seen
+}
+
+// look asks the tool for warnings and preconditions. A card without them is better than a call that is refused.
+func look(ctx context.Context, ex *unit.Execution, t *tool.Tool, call tool.Call) (seen Seen, unread bool) {
+	if !looks(t) {
+		return seen, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, maxLookTime)
 	defer cancel()
-	var err error
-	if c.Warnings, err = t.Warn(ctx, call); err != nil {
-		c.unread = true
-		ex.LogPanic(ctx, call.ActionID, err)
-		ex.Log.InfoContext(ctx, "the warnings of a card could not be read", "runId", ex.ID, "tool", t.Name,
-			"error", err)
+	if t.Warns() {
+		var err error
+		seen.Warnings, err = t.Warn(ctx, call)
+		unread = noteUnread(ctx, ex, t, call, err)
+	}
+	if !t.Rests() {
+		return seen, unread
+	}
+	now, err := t.Preconditions(ctx, call)
+	if noteUnread(ctx, ex, t, call, err) {
+		return seen, true
+	}
+	return seen.With(now), unread
+}
+
+// noteUnread reports whether the present state could not be read.
+func noteUnread(ctx context.Context, ex *unit.Execution, t *tool.Tool, call tool.Call, err error) bool {
+	if err == nil {
+		return false
+	}
+	ex.LogPanic(ctx, call.ActionID, err)
+	ex.Log.InfoContext(ctx, "the present state could not be read for a card", "runId", ex.ID, "tool", t.Name,
+		"error", err)
+	return true
+}
+
+// Seen is the part of the present state that the card of a call shows.
+type Seen struct {
+	Warnings []tool.Warning // the approval does not cover them
+	restsOn  []tool.Precondition
+	read     bool // restsOn was read
+}
+
+// With returns s with the preconditions that were read, and with the warnings that explain them.
+func (s Seen) With(now []tool.Precondition) Seen {
+	for _, p := range now {
+		s.Warnings = append(s.Warnings, p.Warnings...)
+	}
+	s.restsOn, s.read = now, true
+	return s
+}
+
+// on gives the call of the tool the state that was read. If its preconditions were not read, a yes rests on none: the
+// card says so, and no permission that the user gave in advance covers the call.
+func (s Seen) on(call *run.ProposedCall, t *tool.Tool) {
+	call.Warnings, call.RestsOn = s.Warnings, s.restsOn
+	if t.Rests() && !s.read && !call.UserInitiated {
+		call.Warnings = append(call.Warnings, tool.Warning{Asks: true,
+			Text: "The present state that this depends on could not be read, so it is not checked before this is " +
+				"done."})
 	}
 }

@@ -152,23 +152,25 @@ const minTimeAfterApproval = time.Hour
 func restartCall(tx *unit.Tx, old *run.Action, t *tool.Tool, in tool.Place) error {
 	call := old.ProposedCall
 	call.Place = in
-	return ask(tx, call, t, "You asked to try this again. It may already have been done; please check first.")
+	return ask(tx, call, t, Seen{}, "You asked to try this again. It may already have been done; please check first.")
 }
 
 // AskAnew proposes another call, with the place where it acts now, and requests approval. The call replaces one that
-// did not run because its card was out of date.
-func AskAnew(tx *unit.Tx, old *run.Action, t *tool.Tool, in tool.Place, args json.RawMessage, reason string) error {
+// did not run because its card was out of date. The new card shows the state in seen.
+func AskAnew(tx *unit.Tx, old *run.Action, t *tool.Tool, in tool.Place, args json.RawMessage, seen Seen,
+	reason string) error {
 	call := old.ProposedCall
 	call.Args, call.Place = args, in
-	return ask(tx, call, t, reason)
+	return ask(tx, call, t, seen, reason)
 }
 
-// ask proposes the call as the next attempt, and requests approval.
-func ask(tx *unit.Tx, call run.ProposedCall, t *tool.Tool, reason string) error {
+// ask proposes the call as the next attempt, and requests approval with a card that shows the state in seen.
+func ask(tx *unit.Tx, call run.ProposedCall, t *tool.Tool, seen Seen, reason string) error {
 	call.Attempt++
 	call.ArgsHash = run.ArgsHash(tx.Run.UID, t.Spec, call.Place, call.Args)
-	call.OwnProof, call.Warnings = nil, nil // not read again
+	call.OwnProof = nil
 	call.RequiresApproval, call.UserInitiated = true, call.UserInitiated && call.AsksAlways()
+	seen.on(&call, t)
 	id := run.ActionID(tx.Run.ID, call.Turn, call.Index, call.Attempt)
 	if err := tx.AddEvent(run.Event{Type: run.ActionProposed, ActionID: id, Proposed: &call}); err != nil {
 		return err

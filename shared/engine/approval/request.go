@@ -108,6 +108,7 @@ func withCard(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) (*run.Ap
 		return nil, err
 	}
 	ap.ToolVersion, ap.Rule, ap.Ruled = t.Version(), verdict.Rule, run.RuledBy(verdict.CallPolicy)
+	ap.RestsOn = a.RestsOn
 	ap.Findings = withReopened(findings(verdict.Tainted), a.Reopens)
 	if ap.Preview, err = previewAt(t, a.ProposedCall, verdict); err != nil {
 		return nil, err

@@ -114,6 +114,9 @@ func staleReason(ap, current *run.Approval, v policy.Decision) *fault.Error {
 	case !samePreview(ap, current):
 		return staleError(fault.CodeStaleView,
 			"The preview has changed since you were asked. Please review it again.")
+	case !tool.SamePreconditions(ap.RestsOn, current.RestsOn):
+		return staleError(fault.CodeStaleView,
+			"What the card shows of the present state has changed since you were asked. Please review it again.")
 	case !ap.Ruled.Same(current.Ruled):
 		return staleError(fault.CodeStaleView,
 			"What this would do is judged otherwise than when you were asked. Please review this again.")

@@ -117,7 +117,7 @@ func Validate(ctx context.Context, tx *unit.Tx, call run.ProposedCall, wanted js
 	case done.Args != nil:
 		call.Args, call.ArgsHash = done.Args, run.ArgsHash(tx.Run.UID, t.Spec, at.Place, done.Args)
 	}
-	call.Warnings = at.Completed.Warnings
+	at.Completed.on(&call, t)
 	if call.After, err = readBefore(tx, t, call); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func recordFailure(ctx context.Context, ex *unit.Execution, t *tool.Tool, id str
 		return abandonRetry(ctx, ex, t, id, err)
 	}
 	if args := tool.AskedAnew(err); args != nil {
-		return askAnew(ctx, ex, t, id, args, err)
+		return askAnew(ctx, ex, t, id, args, lookFor(ctx, ex, t, id, args), err)
 	}
 	return recordOutcome(ctx, ex, id, failed(err))
 }

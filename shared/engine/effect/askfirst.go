@@ -49,7 +49,7 @@ func askAgain(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string) 
 // askAnew records that a call was not done because it no longer matches what its user saw. It then requests an approval
 // for the call in its present form. If no further approval may be requested, the call has failed.
 func askAnew(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string, args json.RawMessage,
-	why error) error {
+	seen approval.Seen, why error) error {
 	f := failed(why)
 	args, err := t.Normalize(args)
 	if err != nil {
@@ -81,6 +81,6 @@ func askAnew(ctx context.Context, ex *unit.Execution, t *tool.Tool, id string, a
 		if err != nil {
 			in = a.Place
 		}
-		return approval.AskAnew(tx, a, t, in, args, f.Error.Message)
+		return approval.AskAnew(tx, a, t, in, args, seen, f.Error.Message)
 	})
 }

@@ -43,6 +43,9 @@ func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 	if t.Waits() {
 		return leaveToClient(ctx, ex, id, t)
 	}
+	if rests, err := stillRests(ctx, ex, t, a); err != nil || !rests {
+		return err
+	}
 	handle, ready, err := handleOf(ctx, ex, t, a)
 	if err != nil || !ready {
 		return err

@@ -83,6 +83,12 @@ func retry(ctx context.Context, ex *unit.Execution, t *tool.Tool, a *run.Action)
 	if err != nil {
 		return abandonRetry(ctx, ex, t, a.ID, err)
 	}
+	switch _, why := readAgain(ctx, ex, t, a); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case why != nil:
+		return abandonRetry(ctx, ex, t, a.ID, why)
+	}
 	started := run.Started{Owner: ex.Owner, Attempt: a.Started.Attempt + 1, Handle: a.Started.Handle}
 	ok, err := commitIntent(ctx, ex, t, a.ID, started)
 	if barred := (errBarred{}); errors.As(err, &barred) {

@@ -116,7 +116,7 @@ func New(r run.Run, v *run.View, asked string, cards []run.Approval, entries []a
 }
 
 func cardOf(c run.Approval) Card {
-	return Card{ApprovalID: c.ID, Kind: c.Kind, Preview: c.Preview,
+	return Card{ApprovalID: c.ID, Kind: c.Kind, Preview: c.Shown(),
 		Reason: c.Reason, Rule: c.Rule, Findings: c.Findings, RequestedAt: c.RequestedAt, ExpiresAt: c.ExpiresAt,
 		Status: c.Status, Decision: c.Decision, DecidedAt: c.DecidedAt}
 }

@@ -97,8 +97,11 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		Complete: func(_ context.Context, call tool.Call, a Args) (Args, error) {
 			return complete(a, call.Preferences.MeetingMinutes, o.Now())
 		},
-		Warn: func(ctx context.Context, call tool.Call, a Args) ([]tool.Warning, error) {
-			return c.aboutTime(ctx, call, a, "", o.Now())
+		Warn: func(_ context.Context, call tool.Call, a Args) ([]tool.Warning, error) {
+			return outsideHours(a, call.Preferences.WorkingHours, o.Now()), nil
+		},
+		Preconditions: func(ctx context.Context, call tool.Call, a Args) ([]tool.Precondition, error) {
+			return c.slot(ctx, call, a, "", o.Now())
 		},
 		Targets:    func(a Args) []tool.Target { return tool.Addresses(a.Attendees) },
 		Pinned:     bound,

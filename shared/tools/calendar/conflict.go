@@ -27,10 +27,14 @@ const (
 const conflictFields googleapi.Field = "kind,timeZone,nextPageToken," +
 	"items(id,recurringEventId,summary,start,end,transparency,attendees(self,responseStatus))"
 
-// conflicts returns a warning for each event of the calendar that takes place at the same time as a, at one of the
-// first dates of a. It makes one request. The event with the ID except, and its repetitions, do not count.
-func (c client) conflicts(ctx context.Context, call tool.Call, a Args, except string, now time.Time) ([]tool.Warning,
+// slot returns what a yes to the time of an event rests on: the other events of the calendar at the first dates of a,
+// with a warning for each. It makes one request. The event with the ID except, and its repetitions, do not count. The
+// first dates are those after the proposal, also when the calendar is read again.
+func (c client) slot(ctx context.Context, call tool.Call, a Args, except string, now time.Time) ([]tool.Precondition,
 	error) {
+	if !call.Since.IsZero() {
+		now = call.Since
+	}
 	dates, err := datesOf(a, now)
 	if err != nil || len(dates) == 0 {
 		return nil, err
@@ -63,7 +67,7 @@ func (c client) conflicts(ctx context.Context, call tool.Call, a Args, except st
 			busy = append(busy, taken{s.in(zone), e.Title})
 		}
 	}
-	return warnings(a, dates, busy, zone), nil
+	return []tool.Precondition{slotOf(a, dates, busy, zone)}, nil
 }
 
 // maxOffset is more than any time zone's offset from UTC.
@@ -126,52 +130,59 @@ func datesOf(a Args, now time.Time) ([]span, error) {
 	return dates, nil
 }
 
-// warnings compares the dates of an event with the calendar.
-func warnings(a Args, dates []span, busy []taken, zone *time.Location) (all []tool.Warning) {
+// slotName is the name of the fact that a card shows about the time of its event.
+const slotName = "Your calendar at that time"
+
+// slotOf compares the dates of an event with the calendar. The value has the times of the other events, and not their
+// titles.
+func slotOf(a Args, dates []span, busy []taken, zone *time.Location) tool.Precondition {
 	shown, name := zone, zone.String()
 	if own, err := loadZone(a.TimeZone); err == nil && own != nil {
 		shown, name = own, own.String()
 	} else if !a.AllDay {
 		shown, name = dates[0].start.Location(), "UTC"+dates[0].start.Format("-07:00")
 	}
-	more := 0
+	var times []string
+	var all []tool.Warning
 	for _, d := range dates {
 		at := d.in(zone)
 		for _, b := range busy {
-			switch {
-			case !b.start.Before(at.end) || !b.end.After(at.start):
-			case len(all) == maxConflicts:
-				more++
-			default:
-				b.start, b.end = b.start.In(shown), b.end.In(shown)
-				all = append(all, b.warning(at.start.In(shown), len(dates) > 1, name))
+			if !b.start.Before(at.end) || !b.end.After(at.start) {
+				continue
 			}
+			b.start, b.end = b.start.In(shown), b.end.In(shown)
+			when, moments := b.when(at.start.In(shown), len(dates) > 1, name)
+			times = append(times, when)
+			all = append(all, tool.Warning{Text: "You have “" + b.title + "” then: " + when + ".", Moments: moments})
 		}
 	}
-	switch {
-	case more == 1:
-		all = append(all, tool.Warning{Text: "You have 1 more event at that time."})
-	case more > 1:
-		all = append(all, tool.Warning{Text: fmt.Sprintf("You have %d more events at that time.", more)})
+	if len(times) == 0 {
+		return tool.Precondition{Name: slotName, Value: "free", Fine: true}
 	}
-	return all
+	switch more := len(all) - maxConflicts; {
+	case more == 1:
+		all = append(all[:maxConflicts], tool.Warning{Text: "You have 1 more event at that time."})
+	case more > 1:
+		all = append(all[:maxConflicts],
+			tool.Warning{Text: fmt.Sprintf("You have %d more events at that time.", more)})
+	}
+	return tool.Precondition{Name: slotName, Value: "taken " + strings.Join(times, "; "), Warnings: all}
 }
 
-// warning says that the event takes place at a time of another one. It names the day if the reader could not tell.
-func (b taken) warning(then time.Time, series bool, zone string) tool.Warning {
+// when returns the time of an event that takes place at a time of another one. It names the day if the reader could not
+// tell.
+func (b taken) when(then time.Time, series bool, zone string) (at string, moments []tool.Moment) {
 	first, last := tool.DayOf(b.start), tool.DayOf(b.end)
-	w, day := tool.Warning{}, ""
+	day := ""
 	if series || first != tool.DayOf(then) || first != last && !b.allDay {
-		w.Moments, day = []tool.Moment{first}, first.Text+", "
+		moments, day = []tool.Moment{first}, first.Text+", "
 	}
-	at := day + "all day"
-	if !b.allDay {
-		at = day + b.start.Format("15:04") + "–"
-		if first != last {
-			w.Moments, at = append(w.Moments, last), at+last.Text+", "
-		}
-		at += b.end.Format("15:04") + " (" + zone + ")"
+	if b.allDay {
+		return day + "all day", moments
 	}
-	w.Text = "You have “" + b.title + "” then: " + at + "."
-	return w
+	at = day + b.start.Format("15:04") + "–"
+	if first != last {
+		moments, at = append(moments, last), at+last.Text+", "
+	}
+	return at + b.end.Format("15:04") + " (" + zone + ")", moments
 }

@@ -98,11 +98,11 @@ func (l lists) warned(t *testing.T, change map[string]any) (texts []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := c.Warn(t.Context(), tool.Call{UID: toolstest.GoogleUser, Args: raw})
-	if err != nil {
-		t.Fatal(err)
+	all, err := c.Preconditions(t.Context(), tool.Call{UID: toolstest.GoogleUser, Args: raw})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%v, %v; want one fact", all, err)
 	}
-	for _, w := range all {
+	for _, w := range all[0].Warnings {
 		for _, m := range w.Moments {
 			if !strings.Contains(w.Text, m.Text) {
 				t.Errorf("%q does not name %q", w.Text, m.Text)

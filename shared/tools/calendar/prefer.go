@@ -1,7 +1,6 @@
 package calendar
 
 import (
-	"context"
 	"time"
 
 	"github.com/countersign-run/countersign/shared/agent/preference"
@@ -41,15 +40,6 @@ func revise(before, edited Args) Args {
 		edited.Lasts = ""
 	}
 	return edited
-}
-
-// aboutTime returns the warnings of a card with the time of an event: that it is outside of the user's working hours,
-// and the events of the calendar at that time.
-func (c client) aboutTime(ctx context.Context, call tool.Call, a Args, except string, now time.Time) ([]tool.Warning,
-	error) {
-	outside := outsideHours(a, call.Preferences.WorkingHours, now)
-	taken, err := c.conflicts(ctx, call, a, except, now)
-	return append(outside, taken...), err
 }
 
 // outsideHours returns a warning if one of the first dates of an event is not within the working hours.

@@ -70,17 +70,20 @@ func NewUpdate(accounts provider.Accounts, o Options) *tool.Tool {
 		Normalize:  normalizeUpdate,
 		Complete:   u.complete,
 		Warn:       u.warn,
-		Revise:     reviseUpdate,
-		Changes:    changesOfUpdate,
-		Targets:    targetsOfUpdate,
-		Pinned:     boundUpdate,
-		Preview:    func(a UpdateArgs) tool.Preview { return previewUpdate(a, o.Now()) },
-		Summary:    func(a UpdateArgs) string { return "Changed the event “" + titleOf(a.after()) + "”." },
-		Heading:    func(a UpdateArgs) string { return "Event: " + titleOf(a.after()) },
-		Link:       func(_ tool.Place, u Updated) string { return u.HTMLLink },
-		Execute:    u.patch,
-		Reconcile:  u.settle,
-		LookUp:     u.settle,
+
+		Preconditions: u.slotOfChange,
+
+		Revise:    reviseUpdate,
+		Changes:   changesOfUpdate,
+		Targets:   targetsOfUpdate,
+		Pinned:    boundUpdate,
+		Preview:   func(a UpdateArgs) tool.Preview { return previewUpdate(a, o.Now()) },
+		Summary:   func(a UpdateArgs) string { return "Changed the event “" + titleOf(a.after()) + "”." },
+		Heading:   func(a UpdateArgs) string { return "Event: " + titleOf(a.after()) },
+		Link:      func(_ tool.Place, u Updated) string { return u.HTMLLink },
+		Execute:   u.patch,
+		Reconcile: u.settle,
+		LookUp:    u.settle,
 	})
 }
 
@@ -234,13 +237,23 @@ func (u *updater) complete(ctx context.Context, call tool.Call, a UpdateArgs) (U
 }
 
 // warn warns of the new time.
-func (u *updater) warn(ctx context.Context, call tool.Call, a UpdateArgs) ([]tool.Warning, error) {
-	is := a.after()
-	if a.Start+a.End == "" || sameTimes(a.before(), is) {
+func (u *updater) warn(_ context.Context, call tool.Call, a UpdateArgs) ([]tool.Warning, error) {
+	if !a.moves() {
 		return nil, nil
 	}
-	return u.aboutTime(ctx, call, is, a.EventID, u.now())
+	return outsideHours(a.after(), call.Preferences.WorkingHours, u.now()), nil
 }
+
+// slotOfChange reads what else takes place at the new time.
+func (u *updater) slotOfChange(ctx context.Context, call tool.Call, a UpdateArgs) ([]tool.Precondition, error) {
+	if !a.moves() {
+		return nil, nil
+	}
+	return u.slot(ctx, call, a.after(), a.EventID, u.now())
+}
+
+// moves reports whether the event gets another time.
+func (a UpdateArgs) moves() bool { return a.Start+a.End != "" && !sameTimes(a.before(), a.after()) }
 
 func guestsIn(n int) string {
 	switch n {

@@ -62,6 +62,27 @@ func (w wanted) print(s state) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// restsOn returns what a yes to the change rests on: whether its subject is open, and the fields that it changes.
+// A field that already has its wanted value needs no new yes.
+func (w wanted) restsOn(s state) []tool.Precondition {
+	all := []tool.Precondition{{Name: stateNow, Value: s.State, Fine: w.State != nil && *w.State == s.State}}
+	add := func(name, value string, wanted, met bool) {
+		if wanted {
+			all = append(all, tool.Precondition{Name: name, Value: value, Fine: met})
+		}
+	}
+	add("Title now", s.Title, w.Title != nil, wanted{Title: w.Title}.met(s))
+	add("Text now", s.Body, w.Body != nil, wanted{Body: w.Body}.met(s))
+	add("Branch now", s.Base, w.Base != nil, wanted{Base: w.Base}.met(s))
+	add("Labels now", strings.Join(sorted(s.Labels), ", "), w.Labels != nil, wanted{Labels: w.Labels}.met(s))
+	add("Assignees now", strings.Join(sorted(s.Assignees), ", "), w.Assignees != nil,
+		wanted{Assignees: w.Assignees}.met(s))
+	return all
+}
+
+// stateNow names the fact whether an issue or a pull request is open.
+const stateNow = "State now"
+
 // there holds the functions that read and change an issue or a pull request. Both return its state afterwards.
 type there[Out any] struct {
 	change
@@ -79,6 +100,13 @@ type was struct {
 func changing[In, Out any](h *hub, d tool.Def[In, Out], of func(In) there[Out]) *tool.Tool {
 	d.SideEffect = true
 	d.Targets = func(in In) []tool.Target { return of(in).targets() }
+	d.Preconditions = func(ctx context.Context, c tool.Call, in In) ([]tool.Precondition, error) {
+		now, err := readState(ctx, h, c, of(in))
+		if err != nil {
+			return nil, err
+		}
+		return of(in).wanted.restsOn(now), nil
+	}
 	d.Prepare = func(ctx context.Context, c tool.Call, in In) (string, error) { return before(ctx, h, c, of(in)) }
 	d.Execute = func(ctx context.Context, c tool.Call, in In) (Out, error) { return apply(ctx, h, c, of(in)) }
 	d.Reconcile = func(ctx context.Context, c tool.Call, in In) (tool.Verdict, Out, string, error) {
@@ -89,21 +117,31 @@ func changing[In, Out any](h *hub, d tool.Def[In, Out], of func(In) there[Out]) 
 
 // before records the fields that the change touches. If they have changed since the model read them, nothing is done.
 func before[Out any](ctx context.Context, h *hub, c tool.Call, of there[Out]) (string, error) {
-	api, err := h.client(ctx, c)
-	if err != nil {
-		return "", err
-	}
-	now, _, err := of.read(ctx, api)
+	now, err := readState(ctx, h, c, of)
 	switch {
 	case err != nil:
-		return "", unlooked(err, of.calls+".get")
-	case now.number == 0:
-		return "", odd()
+		return "", err
 	case of.seen != "" && of.seen != now.updated:
 		return "", stale()
 	}
 	b, err := json.Marshal(was{of.wanted.print(now)})
 	return string(b), err
+}
+
+// readState reads the current state, before the change.
+func readState[Out any](ctx context.Context, h *hub, c tool.Call, of there[Out]) (now state, err error) {
+	api, err := h.client(ctx, c)
+	if err != nil {
+		return now, err
+	}
+	now, _, err = of.read(ctx, api)
+	switch {
+	case err != nil:
+		return now, unlooked(err, of.calls+".get")
+	case now.number == 0:
+		return now, odd()
+	}
+	return now, nil
 }
 
 func stale() error {

@@ -148,6 +148,13 @@ func (h *hub) createComment() *tool.Tool {
 		Summary: func(in NewComment) string {
 			return fmt.Sprintf("Wrote a comment to #%d of %s/%s.", in.IssueNumber, in.Owner, in.Repo)
 		},
+		Preconditions: func(ctx context.Context, c tool.Call, in NewComment) ([]tool.Precondition, error) {
+			i, _, err := h.commented(ctx, c, in)
+			if err != nil {
+				return nil, err
+			}
+			return wanted{}.restsOn(issueState(i)), nil
+		},
 		Prepare: h.beginComment,
 		Execute: h.makeComment,
 	}, "the comment", findComment)
@@ -166,18 +173,28 @@ func normalComment(in NewComment) (NewComment, error) {
 }
 
 func (h *hub) beginComment(ctx context.Context, c tool.Call, in NewComment) (string, error) {
-	api, err := h.client(ctx, c)
+	_, res, err := h.commented(ctx, c, in)
 	if err != nil {
 		return "", err
 	}
-	i, res, err := api.Issues.Get(ctx, in.Owner, in.Repo, in.IssueNumber)
-	if err != nil {
-		return "", unlooked(err, "issues.get")
-	}
-	if i.GetNumber() == 0 {
-		return "", odd()
-	}
 	return h.began(res).handle()
+}
+
+// commented reads the issue or the pull request that gets the comment.
+func (h *hub) commented(ctx context.Context, c tool.Call, in NewComment) (*githubapi.Issue, *githubapi.Response,
+	error) {
+	api, err := h.client(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	i, res, err := api.Issues.Get(ctx, in.Owner, in.Repo, in.IssueNumber)
+	switch {
+	case err != nil:
+		return nil, nil, unlooked(err, "issues.get")
+	case i.GetNumber() == 0:
+		return nil, nil, odd()
+	}
+	return i, res, nil
 }
 
 func (h *hub) makeComment(ctx context.Context, c tool.Call, in NewComment) (Comment, error) {
