@@ -292,6 +292,7 @@ func TestFunctionLinksClients(t *testing.T) {
 		"codeberg.org/readeck/go-readability/v2":                          "fetch",
 		"github.com/google/go-github/v92/github":                          "repositories",
 		"google.golang.org/api/storage/v1":                                "files",
+		"github.com/go-webauthn/webauthn/protocol":                        "passkeys",
 		"modernc.org/sqlite":                                              "embedded store",
 		"github.com/countersign-run/countersign/shared/tools/action":      "actions",
 		"github.com/countersign-run/countersign/shared/config/agentfiles": "agents"}
@@ -301,7 +302,9 @@ func TestFunctionLinksClients(t *testing.T) {
 		"runs":              "actions agents files keys pubsub tools",
 		"files":             "files keys",
 		"approvals-pending": "", "threads": "", "audit": "", "allowlist": "", "connections": "keys tools",
-		"chat": "actions agents files gemini keys pubsub", "chat-results": "actions agents files gemini keys pubsub",
+		"passkeys":     "keys passkeys",
+		"chat":         "actions agents files gemini keys pubsub",
+		"chat-results": "actions agents files gemini keys pubsub",
 		"gemini-agent": "actions agents gemini pubsub tools",
 		"actions":      "actions agents keys pubsub", "terminals": "keys ssh", "terminal-attach": "keys ssh", "web": "",
 		"notify":          "",

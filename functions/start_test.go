@@ -94,6 +94,7 @@ var firstRequests = map[string]struct {
 	"threads":   {"GET", "/api/agent/threads", "", http.StatusOK},
 	"audit":     {"GET", "/api/agent/audit", "", http.StatusOK},
 	"allowlist": {"GET", "/api/agent/allowlist", "", http.StatusOK},
+	"passkeys":  {"GET", "/api/agent/passkeys", "", http.StatusOK},
 	"mcp":       {"POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, http.StatusUnauthorized},
 	"chat":      {"POST", "/api/agent/chat", `{"message":"hello"}`, http.StatusOK},
 	"gemini-agent": {"POST", "/api/gemini/agent", `{"history":[],"terminalId":"terminal-00000001"}`,

@@ -33,8 +33,8 @@ type Part struct {
 // A Role is granted to the function's identity on one resource.
 type Role struct {
 	Role string `json:"role"`
-	// On is project, database (a condition on the project's grant), topic, sweeps or events (topics), tokens, receipts
-	// or decisions (KMS keys), or files (a bucket).
+	// On is project, database (a condition on the project's grant), topic, sweeps or events (topics), tokens, receipts,
+	// decisions or enrolment (KMS keys), or files (a bucket).
 	On string `json:"on"`
 }
 
@@ -232,7 +232,7 @@ func (p Part) check() error {
 	for _, r := range p.Roles {
 		if !strings.HasPrefix(r.Role, "roles/") ||
 			!slices.Contains([]string{"project", "database", "topic", "sweeps", "events", "tokens",
-				"receipts", "decisions", "files"}, r.On) {
+				"receipts", "decisions", "enrolment", "files"}, r.On) {
 			return fmt.Errorf("role %q on %q: Terraform does not grant it", r.Role, r.On)
 		}
 	}

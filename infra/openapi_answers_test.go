@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/countersign-run/countersign/shared/accounts/agenttoken"
+	"github.com/countersign-run/countersign/shared/agent/passkey"
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/engine/queue/embedded"
 	"github.com/countersign-run/countersign/shared/store"
@@ -38,7 +39,7 @@ func TestDescribedAnswers(t *testing.T) {
 		{"runs", runs}, {"taking back", takingBack}, {"clients", clients},
 		{"approvals", approvals}, {"chat", chats}, {"turns", turns},
 		{"actions", actions},
-		{"records", ownRecords}, {"devices", onDevices},
+		{"records", ownRecords}, {"devices", onDevices}, {"passkeys", onPasskeys},
 		{"reminders", reminders},
 		{"memory", notes}, {"files", ofFiles},
 		{"connections", connections}, {"connections of GitHub", onGitHub}, {"hosts", onHosts}, {"plans", plans},
@@ -75,6 +76,7 @@ func TestDescribedAnswers(t *testing.T) {
 // unprovoked lists the statuses that this test does not provoke, with the reasons.
 var unprovoked = map[string]string{
 	"refinePlan 200":             "it is answered 202, unless the client waits (shared/api)",
+	"addPasskey 429":             "the challenge is refused before",
 	"run 202":                    "a run of several steps whose client does not wait for it (shared/api)",
 	"sweep 500":                  "what fails in a sweep is answered with 503; a fault of ours would do it",
 	"sweep 400":                  "the connection breaks before the body is there, so that nobody hears it",
@@ -473,6 +475,48 @@ func onDevices(t *testing.T, d *described) {
 	s.want(t, 200, ask{op: "deleteDevice", params: []string{added.SubscriptionID}})
 	without := d.open(t, nil)
 	without.want(t, 409, ask{op: "addDevice", body: s.ops["addDevice"].example(t)})
+}
+
+// onPasskeys adds, names, lists and removes a passkey, and decides with one.
+func onPasskeys(t *testing.T, d *described) {
+	strong, err := testkit.Strong(t.TempDir(), "calls: [{tool: gmail_send}]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := d.open(t, nil, append(strong, "ALLOWED_ORIGINS="+testkit.Console)...)
+	r := s.waits(t, "ada")
+	s.resolve(t, 403, "ada", r.Approvals[0], "approve_once")
+	s.want(t, 403, ask{op: "addPasskey", body: s.ops["addPasskey"].example(t)})
+	s.want(t, 400, ask{op: "addPasskey", body: `{"credential":[]}`})
+	var begun struct{ PublicKey struct{ Challenge string } }
+	s.want(t, 200, ask{op: "passkeyChallenge"}).into(t, &begun)
+	strongly, err := s.FactorToken("ada")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.want(t, 200, ask{op: "addPasskey", bare: true, header: []string{"Authorization", "Bearer " + strongly}, body: `{` +
+		`"name":"Key","credential":` + string(testkit.NewKey().Create(begun.PublicKey.Challenge)) + `}`})
+	var list struct{ Passkeys []struct{ ID string } }
+	s.want(t, 200, ask{op: "passkeys"}).into(t, &list)
+	s.want(t, 403, ask{op: "resolveApproval", header: []string{"Origin", testkit.Console}, body: inJSON(t,
+		map[string]string{"approvalId": r.Approvals[0].ApprovalID, "decision": "approve_once"})})
+	id := list.Passkeys[0].ID
+	s.want(t, 200, ask{op: "renamePasskey", params: []string{id}, body: `{"name":"Old"}`})
+	s.want(t, 400, ask{op: "renamePasskey", params: []string{id}, body: `{}`})
+	s.want(t, 400, ask{op: "removePasskey", params: []string{"a.b"}})
+	s.want(t, 200, ask{op: "removePasskey", params: []string{id}})
+	s.want(t, 404, ask{op: "removePasskey", params: []string{id}})
+	s.want(t, 404, ask{op: "renamePasskey", params: []string{id}, body: `{"name":"Old"}`})
+	for range passkey.Most {
+		if err := s.Enrol(t.Context(), "ada", testkit.NewKey()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.want(t, 429, ask{op: "passkeyChallenge"})
+	without := d.open(t, nil)
+	without.want(t, 200, ask{op: "passkeys"})
+	without.want(t, 404, ask{op: "passkeyChallenge"})
+	without.want(t, 404, ask{op: "addPasskey", body: s.ops["addPasskey"].example(t)})
 }
 
 // notes reads, edits and deletes a note of ada, and sets her preferences.

@@ -77,7 +77,10 @@ var (
 		"Note": "run.Note", "Memory": "api.getMemory", "Preferences": "preference.Set",
 		"WorkingHours": "preference.WorkingHours", "PreferencesAnswer": "api.patchMemory",
 		"EditedNote": "api.patchNote",
-		"MadeToken":  "api.postToken", "Token": "records.TokenView",
+		"Passkey":    "accounts/passkeys.View", "Passkeys": "api.passkeysAnswer", "AddedPasskey": "api.passkeyAnswer",
+		"PasskeyChallenge": "api.postPasskeyChallenge", "PasskeyOptions": "passkey.Options",
+		"PasskeyDescriptor": "passkey.Descriptor",
+		"MadeToken":         "api.postToken", "Token": "records.TokenView",
 		"ProtectedResource": "api.resource", "Via": "run.Delegate", "Agents": "api.getAgents",
 		"Agent": "api.agentView", "Server": "api.serverView",
 		"Consent": "api.consentAnswer", "Unlinked": "api.unlinkedAnswer", "Deleting": "api.deleteThread",
@@ -108,7 +111,8 @@ var (
 		"ScanRequest": "terminal.ScanRequest", "NewHost": "terminal.NewHost", "NewAuth": "terminal.NewAuth",
 		"HostEdit": "terminal.HostEdit", "Rename": "api.patchThread/in",
 		"EditNote": "api.patchNote/in", "SetPreferences": "api.patchMemory/in", "NewTerminal": "terminal.NewTerminal",
-		"NewToken": "api.postToken/in", "NewDevice": "api.postDevice/in",
+		"NewToken": "api.postToken/in", "NewPasskey": "api.NewPasskey", "PasskeyName": "api.patchPasskey/in",
+		"NewDevice":    "api.postDevice/in",
 		"SetReminders": "api.patchReminders/in"}
 	// apart lists the schemas that do not correspond to exactly one struct.
 	apart = map[string]string{"Push": "Google's envelope", "ChatResponse": "half of chat.Reply",

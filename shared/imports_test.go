@@ -34,7 +34,8 @@ var layers = [][]string{
 
 // orders are the packages of a group in the order in which they know each other: each imports only those before it.
 var orders = map[string][]string{
-	"agent": {"preference", "tool", "decision", "policy", "taint", "model", "plan", "run", "provenance", "registry"},
+	"agent": {"preference", "tool", "decision", "passkey", "policy", "taint", "model", "plan", "run", "provenance",
+		"registry"},
 	"engine": {"queue", "quota", "observe", "toolbox", "unit", "outbox", "upload", "approval", "effect",
 		"conversation", "loop", "planner", "chat", "records", "offboard"},
 }

@@ -75,6 +75,7 @@ module "agent" {
 
   side_effects = var.side_effects
   decisions    = var.decisions
+  passkeys     = var.passkeys
   settings     = var.settings
   retention    = var.retention
   files        = var.files

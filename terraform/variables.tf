@@ -265,6 +265,12 @@ variable "decisions" {
   description = "Signed decisions. public_keys: the keys that check them (ops rotate decision-key); until it is set, only the key is created. version: the version of the key that signs. mode: sign (what has no signature still counts), then require. Null: decisions are not signed."
 }
 
+variable "passkeys" {
+  type        = object({ file = string, public_keys = optional(string, ""), version = optional(number, 1) })
+  default     = null
+  description = "Decisions that need a passkey; requires decisions and the console. file: the rules, a file in the source folder. public_keys: the keys that check passkeys (ops rotate enrolment-key); until it is set, only the key is created. version: the version of the key that signs. Null: none needs one."
+}
+
 variable "settings" {
   type        = map(string)
   default     = {}

@@ -25,6 +25,7 @@ import (
 	_ "github.com/countersign-run/countersign/functions/gemini-agent"
 	_ "github.com/countersign-run/countersign/functions/mcp"
 	_ "github.com/countersign-run/countersign/functions/notify"
+	_ "github.com/countersign-run/countersign/functions/passkeys"
 	_ "github.com/countersign-run/countersign/functions/plans"
 	_ "github.com/countersign-run/countersign/functions/resume"
 	_ "github.com/countersign-run/countersign/functions/resume-plan"

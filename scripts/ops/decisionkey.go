@@ -15,14 +15,26 @@ import (
 	"github.com/countersign-run/countersign/shared/base/kmskey"
 )
 
-// decisionKeys returns the next DECISION_PUBLIC_KEYS: the public half of the version that DECISION_KMS_KEY names, and
-// the present keys unless retire is set. The first time, there are none.
-func decisionKeys(ctx context.Context, getenv func(string) string, retire bool, opts ...option.ClientOption) (
+// signingKey is a key of Cloud KMS whose public half all functions have.
+type signingKey struct {
+	kms, public string // names of the settings
+	local       string // how to replace the key of the embedded store
+}
+
+var signingKeys = map[string]signingKey{
+	"decision-key": {"DECISION_KMS_KEY", "DECISION_PUBLIC_KEYS", "remove decision-key from DATA_DIR and start the " +
+		"server: it creates another key, and asks again about earlier permissions"},
+	"enrolment-key": {"ENROLMENT_KMS_KEY", "ENROLMENT_PUBLIC_KEYS", "remove enrolment-key from DATA_DIR and start " +
+		"the server: it creates another key, and users add their passkeys again"},
+}
+
+// next returns the next list of public keys: the public half of the version that signs, and the present keys unless
+// retire is set. The first time, there are none.
+func (k signingKey) next(ctx context.Context, getenv func(string) string, retire bool, opts ...option.ClientOption) (
 	next string, err error) {
-	version, held := getenv("DECISION_KMS_KEY"), getenv("DECISION_PUBLIC_KEYS")
+	version, held := getenv(k.kms), getenv(k.public)
 	if version == "" {
-		return "", errors.New("DECISION_KMS_KEY is not set. With the embedded store, remove decision-key from " +
-			"DATA_DIR and start the server: it creates another key, and asks again about earlier permissions")
+		return "", fmt.Errorf("%s is not set. With the embedded store, %s", k.kms, k.local)
 	}
 	key, err := kmskey.Open(ctx, version, opts...)
 	if err != nil {
@@ -36,20 +48,23 @@ func decisionKeys(ctx context.Context, getenv func(string) string, retire bool, 
 	keys := map[string]ed25519.PublicKey{}
 	if held != "" {
 		if keys, err = decision.ParseKeys(held); err != nil {
-			return "", fmt.Errorf("DECISION_PUBLIC_KEYS: %w", err)
+			return "", fmt.Errorf("%s: %w", k.public, err)
 		}
 	}
 	if _, had := keys[decision.KeyID(public)]; retire && !had {
-		return "", errors.New("DECISION_PUBLIC_KEYS lacks the key of DECISION_KMS_KEY: rotate first, and deploy " +
-			"the result")
+		return "", fmt.Errorf("%s lacks the key of %s: rotate first, and deploy the result", k.public, k.kms)
 	}
 	if retire {
 		keys = nil
 	}
-	return formatKeys(public, keys)
+	next, err = formatKeys(public, keys)
+	if err != nil {
+		return "", fmt.Errorf("%s %w", k.public, err)
+	}
+	return next, nil
 }
 
-// formatKeys returns the keys in the form of DECISION_PUBLIC_KEYS, with the key first at its beginning.
+// formatKeys returns a list of public keys, with the key first at its beginning.
 func formatKeys(first ed25519.PublicKey, others map[string]ed25519.PublicKey) (string, error) {
 	text, err := decision.FormatKey(first)
 	if err != nil {
@@ -66,8 +81,7 @@ func formatKeys(first ed25519.PublicKey, others map[string]ed25519.PublicKey) (s
 		list = append(list, text)
 	}
 	if len(list) > decision.MaxKeys {
-		return "", fmt.Errorf("DECISION_PUBLIC_KEYS would have %d keys; the limit is %d", len(list),
-			decision.MaxKeys)
+		return "", fmt.Errorf("would have %d keys; the limit is %d", len(list), decision.MaxKeys)
 	}
 	return strings.Join(list, ","), nil
 }

@@ -43,7 +43,8 @@ func TestRotateDecisionKey(t *testing.T) {
 		"damaged":         {fakekms.Version, "CANARY", false, "", "DECISION_PUBLIC_KEYS"},
 	} {
 		env := map[string]string{"DECISION_KMS_KEY": c.version, "DECISION_PUBLIC_KEYS": c.held}
-		got, err := decisionKeys(t.Context(), func(n string) string { return env[n] }, c.retire, service.Client()...)
+		got, err := signingKeys["decision-key"].next(t.Context(), func(n string) string { return env[n] }, c.retire,
+			service.Client()...)
 		if got != c.want || (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
 			t.Errorf("%s: %q %v, want %q %q", name, got, err, c.want, c.wrong)
 		}

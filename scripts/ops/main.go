@@ -17,6 +17,9 @@
 //	go run ./scripts/ops enable USER -yes                  enable the user again
 //	go run ./scripts/ops delete-user USER -yes             delete a user's data; the audit stays and verifies
 //	go run ./scripts/ops export USER                       print the stored data of a user as lines of JSON
+//	go run ./scripts/ops passkey code USER                 print a one-time code with which a user adds a passkey
+//	go run ./scripts/ops passkey list USER                 list the user's passkeys
+//	go run ./scripts/ops passkey remove USER -id ID        remove a passkey
 //	go run ./scripts/ops audit export -out FOLDER          export all entries of the audit, by day, for BigQuery
 //	go run ./scripts/ops action-key NAME                   print the key of an endpoint (binding key: derived)
 //	go run ./scripts/ops rotate KEY                        print the next value of a key; -h names them
@@ -108,11 +111,13 @@ var commands = map[string]command{
 	"enable":      {"USER", "Enable a disabled user.", enable},
 	"delete-user": {"USER", "Delete a user's data; the audit stays and verifies.", deleteUser},
 	"export":      {"USER", "Print the stored data of a user as lines of JSON.", export},
-	"audit":       {"export", "Export the audit of all users, by day, as lines of JSON for BigQuery.", auditOf},
-	"action-key":  {"NAME", "Print the key of the endpoint of a declared action (binding key: derived).", actionKey},
+	"passkey": {"code|list|remove USER", "Let a user add a passkey, list a user's passkeys, or remove one.",
+		passkeyOf},
+	"audit":      {"export", "Export the audit of all users, by day, as lines of JSON for BigQuery.", auditOf},
+	"action-key": {"NAME", "Print the key of the endpoint of a declared action (binding key: derived).", actionKey},
 	"rotate": {"KEY",
 		"Print the next value of a key: chat-key, token-key, action-key, webhook-keys, vapid-key, mcp-secrets, " +
-			"decision-key.", rotate},
+			"decision-key, enrolment-key.", rotate},
 	"receipt":      {"verify FILE", "Verify a receipt offline, and print true, false or changed.", receiptOf},
 	"receipt-keys": {"", "Print the public keys that verify receipts, including those in RECEIPT_JWKS.", receiptKeys},
 	"traffic": {"hold|move|back", "Print the gcloud commands that move requests between releases, in a safe order.",
@@ -194,9 +199,9 @@ func (o *operator) config(parts ...config.Part) (config.Config, error) {
 	return cfg, nil
 }
 
-// app opens the store, the queue and the linked accounts. The App has no model and performs no effects.
-func (o *operator) app(ctx context.Context) (*app.App, error) {
-	return o.opened(ctx, pubsub.Part, tools.Part, accounts.Part, github.Part)
+// app opens the store, the queue, the linked accounts and further parts. The App has no model and performs no effects.
+func (o *operator) app(ctx context.Context, further ...app.Part) (*app.App, error) {
+	return o.opened(ctx, append([]app.Part{pubsub.Part, tools.Part, accounts.Part, github.Part}, further...)...)
 }
 
 // opened opens the store, the queue and the parts.

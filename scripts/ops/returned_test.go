@@ -48,6 +48,17 @@ func TestVerifyReturned(t *testing.T) {
 				w.answers("DELETE", "/api/agent/allowlist/"+w.id("/api/agent/allowlist", "id"), nil)
 			},
 			"was removed, and the document of the user has it"},
+		"a passkey": {
+			func(w *deployment) string {
+				if err := w.Enrol(w.t.Context(), "ana", testkit.NewKey()); err != nil {
+					w.t.Fatal(err)
+				}
+				return document.PasskeysPath("ana")
+			},
+			func(w *deployment) {
+				w.answers("DELETE", "/api/agent/passkeys/"+w.id("/api/agent/passkeys", "id"), nil)
+			},
+			"was removed, and the document of the user's passkeys has it"},
 		"commands on a host": {
 			func(w *deployment) string { return w.addsHost("read_only") },
 			func(w *deployment) {
@@ -65,7 +76,11 @@ func TestVerifyReturned(t *testing.T) {
 			"the google account was unlinked, and its document exists"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newDeployment(t, "TERMINAL=on")
+			strong, err := testkit.Strong(t.TempDir(), "calls: [{tool: pay}]")
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newDeployment(t, append(strong, "TERMINAL=on")...)
 			path := c.give(w)
 			w.prints([]string{"problems: 0"}, "verify")
 			before := w.document(path)

@@ -31,6 +31,8 @@ const maxKeys = 4
 //   - action-key: the endpoints must accept both keys before the new one signs.
 //   - decision-key: prints DECISION_PUBLIC_KEYS with the public half of DECISION_KMS_KEY, the new version of the key.
 //     All functions must have the list before that version signs. After -retire, only its signatures count.
+//   - enrolment-key: the same for ENROLMENT_PUBLIC_KEYS and ENROLMENT_KMS_KEY. After -retire, users add the passkeys
+//     again that the earlier key signed.
 //   - webhook-keys: both keys of each endpoint sign, so an endpoint can change to the new one before -retire.
 //   - vapid-key: browsers subscribe with the new key, and those that subscribed earlier are still notified. After
 //     -retire, only pages that users open subscribe their browsers again.
@@ -43,8 +45,8 @@ func rotate(flags *flag.FlagSet) runFunc {
 	name := flags.String("name", "", "for mcp-secrets: the name of the secret")
 	from := flags.String("from", "", "for mcp-secrets: the file with the secret's new value, such as /dev/stdin")
 	return func(ctx context.Context, o *operator, args []string) error {
-		if args[0] == "decision-key" {
-			next, err := decisionKeys(ctx, o.getenv, *retire)
+		if of, is := signingKeys[args[0]]; is {
+			next, err := of.next(ctx, o.getenv, *retire)
 			if err != nil {
 				return err
 			}
@@ -69,8 +71,8 @@ func rotate(flags *flag.FlagSet) runFunc {
 		case "mcp-secrets":
 			next, err = nextMCPSecrets(cfg.MCPSecrets.Reveal(), *name, *from, *retire)
 		default:
-			err = fmt.Errorf("rotate takes chat-key, token-key, action-key, webhook-keys, vapid-key, mcp-secrets or "+
-				"decision-key, not %q", args[0])
+			err = fmt.Errorf("rotate takes chat-key, token-key, action-key, webhook-keys, vapid-key, mcp-secrets, "+
+				"decision-key or enrolment-key, not %q", args[0])
 		}
 		if err != nil {
 			return err

@@ -25,6 +25,7 @@ var examples = map[string][]string{
 	"restore":      {"-since 2026-11-29T09:30:00Z", ""},
 	"enable":       {"ana", "ana -yes"},
 	"delete-user":  {"ana", "ana -yes"},
+	"passkey":      {"code ana", "list ana", "remove ana -id ID"},
 	"export":       {"ana"},
 	"audit":        {"export", "export -out november -from 2026-11-01 -to 2026-11-30"},
 	"action-key":   {"submitRating"},

@@ -20,12 +20,13 @@ import (
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
-// user opens the deployment for a command about a user. It returns an error for an invalid user ID.
-func (o *operator) user(ctx context.Context, uid string) (*app.App, error) {
+// user opens the deployment, with further parts, for a command about a user. It returns an error for an invalid user
+// ID.
+func (o *operator) user(ctx context.Context, uid string, further ...app.Part) (*app.App, error) {
 	if store.ValidPath(document.UserPath(uid)) != nil {
 		return nil, errors.New("USER is not a valid user ID: it is the subject of the user's ID tokens")
 	}
-	return o.app(ctx)
+	return o.app(ctx, further...)
 }
 
 // ifYes returns a command about a user. Without -yes it only prints what do would do.

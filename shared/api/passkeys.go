@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/decision"
 	"github.com/countersign-run/countersign/shared/base/fault"
@@ -34,38 +35,38 @@ type NewPasskey struct {
 // maxCredential is the maximum length of a credential's ID, in characters of base64url.
 const maxCredential = 1400
 
-// onPasskeys serves a route about passkeys.
-func onPasskeys(h func(r *request, keys Passkeys) (any, error)) handler {
-	return reading(func(r *request) (any, error) {
-		if r.api.Passkeys == nil {
-			return nil, fault.NotFound()
-		}
-		return h(r, r.api.Passkeys)
-	})
+// passkeys returns what keeps the passkeys. The error is AuthError not_found if no decision needs one.
+func (r *request) passkeys() (Passkeys, error) {
+	if r.api.Passkeys == nil {
+		return nil, fault.NotFound()
+	}
+	return r.api.Passkeys, nil
+}
+
+// passkeysAnswer lists the user's passkeys. Without Enabled, no decision needs one.
+type passkeysAnswer struct {
+	ok
+	Enabled  bool   `json:"enabled"`
+	Passkeys any    `json:"passkeys,omitempty"`
+	Proof    string `json:"proof,omitempty"`
+	Link     string `json:"link,omitempty"`
 }
 
 func getPasskeys(r *request) (any, error) {
-	type answer struct {
-		ok
-		Enabled  bool   `json:"enabled"`
-		Passkeys any    `json:"passkeys,omitempty"`
-		Proof    string `json:"proof,omitempty"`
-		Link     string `json:"link,omitempty"`
-	}
 	keys := r.api.Passkeys
 	if keys == nil {
-		return answer{ok: ok{true}}, nil
+		return passkeysAnswer{ok: ok{true}}, nil
 	}
 	list, err := keys.List(r.Context(), r.uid)
 	if err != nil {
 		return nil, err
 	}
-	return answer{ok{true}, true, list, keys.Proof(r.auth), keys.Link()}, nil
+	return passkeysAnswer{ok{true}, true, list, keys.Proof(r.auth), keys.Link()}, nil
 }
 
-func postPasskeyChallenge(r *request, keys Passkeys) (any, error) {
-	var in struct{}
-	if _, err := r.decode(&in); err != nil {
+func postPasskeyChallenge(r *request) (any, error) {
+	keys, err := r.passkeys()
+	if err != nil {
 		return nil, err
 	}
 	shown := r.uid
@@ -85,13 +86,17 @@ func postPasskeyChallenge(r *request, keys Passkeys) (any, error) {
 	}{ok{true}, options, keys.Proof(r.auth)}, nil
 }
 
-func postPasskey(r *request, keys Passkeys) (any, error) {
+func postPasskey(r *request) (any, error) {
 	var in NewPasskey
 	if _, err := r.decode(&in); err != nil {
 		return nil, err
 	}
 	if len(in.Credential) == 0 || in.Credential[0] != '{' {
 		return nil, fault.Invalid("credential", "the browser's answer is required")
+	}
+	keys, err := r.passkeys()
+	if err != nil {
+		return nil, err
 	}
 	in.Auth = r.auth
 	ctx, cancel := r.working()
@@ -108,7 +113,7 @@ type passkeyAnswer struct {
 	Passkey any `json:"passkey"`
 }
 
-func patchPasskey(r *request, keys Passkeys) (any, error) {
+func patchPasskey(r *request) (any, error) {
 	id, err := r.passkeyID()
 	if err != nil {
 		return nil, err
@@ -122,6 +127,10 @@ func patchPasskey(r *request, keys Passkeys) (any, error) {
 	if in.Name == nil {
 		return nil, fault.Invalid("name", "a name is required")
 	}
+	keys, err := r.passkeys()
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := r.working()
 	defer cancel()
 	renamed, err := keys.Rename(ctx, r.uid, id, *in.Name)
@@ -131,8 +140,12 @@ func patchPasskey(r *request, keys Passkeys) (any, error) {
 	return passkeyAnswer{ok{true}, renamed}, nil
 }
 
-func deletePasskey(r *request, keys Passkeys) (any, error) {
+func deletePasskey(r *request) (any, error) {
 	id, err := r.passkeyID()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := r.passkeys()
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +157,10 @@ func deletePasskey(r *request, keys Passkeys) (any, error) {
 // passkeyID returns the ID of the passkey in the path.
 func (r *request) passkeyID() (string, error) {
 	id := r.PathValue("passkeyId")
-	if id == "" || len(id) > maxCredential {
+	other := func(c rune) bool {
+		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')
+	}
+	if id == "" || len(id) > maxCredential || strings.ContainsFunc(id, other) {
 		return "", fault.Invalid("passkeyId", "invalid ID")
 	}
 	return id, nil

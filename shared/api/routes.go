@@ -102,10 +102,10 @@ var (
 	}}
 	PasskeysOf = Function{"passkeys", []Route{
 		{"GET", "/api/agent/passkeys", reading(getPasskeys)},
-		{"POST", "/api/agent/passkeys/challenge", onPasskeys(postPasskeyChallenge)},
-		{"POST", "/api/agent/passkeys", onPasskeys(postPasskey)},
-		{"PATCH", "/api/agent/passkeys/{passkeyId}", onPasskeys(patchPasskey)},
-		{"DELETE", "/api/agent/passkeys/{passkeyId}", onPasskeys(deletePasskey)},
+		{"POST", "/api/agent/passkeys/challenge", reading(postPasskeyChallenge)},
+		{"POST", "/api/agent/passkeys", reading(postPasskey)},
+		{"PATCH", "/api/agent/passkeys/{passkeyId}", reading(patchPasskey)},
+		{"DELETE", "/api/agent/passkeys/{passkeyId}", reading(deletePasskey)},
 	}}
 	Connections = Function{"connections", []Route{
 		{"GET", "/api/agent/connections", reading(getConnections)},

@@ -104,11 +104,13 @@ func TestPasskeyConfirmsCard(t *testing.T) {
 	if err != nil || first.Error.Code != "passkey_required" || challenge != again {
 		t.Fatalf("%s, then %s: %v", first.Body, second.Body, err)
 	}
-	if a := resolve("approve_once"); a.Error.Code != "passkey_required" || strings.Contains(string(a.Body), "challenge") ||
+	if a := resolve("approve_once"); a.Error.Code != "passkey_required" ||
+		strings.Contains(string(a.Body), "challenge") ||
 		!strings.Contains(string(a.Body), `"link":"`+testkit.Console+`/#/t/`+r.ThreadID) {
 		t.Errorf("from another page: %s", a.Body)
 	}
-	if other := resolve("approve_and_always_allow_recipient", console...); strings.Contains(string(other.Body), challenge) {
+	other := resolve("approve_and_always_allow_recipient", console...)
+	if strings.Contains(string(other.Body), challenge) {
 		t.Errorf("another decision has the same challenge: %s", other.Body)
 	}
 	if a := w.confirms("ana", r, "approve_once", key); a.HTTP != http.StatusOK {
@@ -189,7 +191,7 @@ func TestRefusedPasskeys(t *testing.T) {
 	}
 }
 
-// TestPasskeyAtExecutor changes what is stored after a genuine decision with a passkey, or the operator's rules. The
+// TestPasskeyAtExecutor changes the documents after a genuine decision with a passkey, or the operator's rules. The
 // executor itself refuses or asks.
 func TestPasskeyAtExecutor(t *testing.T) {
 	w := strong(t, mailRule)

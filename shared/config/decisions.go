@@ -37,8 +37,8 @@ func (l *loader) decisions(c *Config) {
 // strong reads which decisions need a passkey, and the keys that sign and check passkeys.
 func (l *loader) strong(c *Config, signed bool) {
 	const file = "a YAML file of rules (terraform/options.md, *Passkeys*)"
-	const console = "the address of the console with a domain, not an IP address, such as https://agent.example.com or " +
-		"http://localhost:8080: browsers bind a passkey to it"
+	const console = "the address of the console with a domain, not an IP address, such as " +
+		"https://agent.example.com or http://localhost:8080: browsers bind a passkey to it"
 	c.StrongApproval = l.text("STRONG_APPROVAL", "", file, isPath)
 	c.EnrolmentKMSKey = l.text("ENROLMENT_KMS_KEY", "", receiptKMS, isKMSVersion)
 	c.EnrolmentPublicKeys = l.text("ENROLMENT_PUBLIC_KEYS", "", enrolmentKeys, func(v string) bool {
@@ -47,7 +47,8 @@ func (l *loader) strong(c *Config, signed bool) {
 	})
 	set := c.StrongApproval != ""
 	l.require(set && c.ConsoleURL == "", "CONSOLE_URL", console)
-	if u, err := url.Parse(c.ConsoleURL); set && c.ConsoleURL != "" && (err != nil || net.ParseIP(u.Hostname()) != nil) {
+	u, err := url.Parse(c.ConsoleURL)
+	if set && c.ConsoleURL != "" && (err != nil || net.ParseIP(u.Hostname()) != nil) {
 		l.fail("CONSOLE_URL", show(c.ConsoleURL, false), console)
 	}
 	l.require(set && c.Store != "embedded" || c.EnrolmentKMSKey != "", "ENROLMENT_PUBLIC_KEYS", enrolmentKeys)

@@ -32,11 +32,16 @@ func NewKey() *authenticator.Key { return authenticator.New(Console, ConsoleSite
 
 // WithFactors returns the client of a user who has just signed in with a second factor.
 func (d *Deployment) WithFactors(uid string) (Client, error) {
+	token, err := d.FactorToken(uid)
+	return Connect(nil, d.Base, token), err
+}
+
+// FactorToken returns the token of a user who has just signed in with a second factor.
+func (d *Deployment) FactorToken(uid string) (string, error) {
 	now := time.Now()
-	token, err := d.Issuer.Sign(map[string]any{"iss": d.Issuer.URL(), "aud": d.Settings()["AUTH_AUDIENCE"], "sub": uid,
+	return d.Issuer.Sign(map[string]any{"iss": d.Issuer.URL(), "aud": d.Settings()["AUTH_AUDIENCE"], "sub": uid,
 		"email": issuer.UsualEmail(uid), "email_verified": true, "iat": now.Unix(), "auth_time": now.Unix(),
 		"exp": now.Add(time.Hour).Unix(), "amr": []string{"pwd", "otp"}})
-	return Connect(nil, d.Base, token), err
 }
 
 // Enrol adds the passkey of the authenticator to the user's.
@@ -59,7 +64,7 @@ func (d *Deployment) Enrol(ctx context.Context, uid string, key *authenticator.K
 
 // PasskeyChallenge begins an enrolment.
 func (c Client) PasskeyChallenge(ctx context.Context) (string, error) {
-	a, err := c(ctx, http.MethodPost, "/api/agent/passkeys/challenge", "{}")
+	a, err := c(ctx, http.MethodPost, "/api/agent/passkeys/challenge", nil)
 	var in struct {
 		PublicKey struct{ Challenge string }
 	}

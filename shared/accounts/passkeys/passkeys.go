@@ -1,5 +1,5 @@
-// Package passkeys keeps the users' passkeys: it enrols, lists, names and removes them. To add one, a person proves more
-// than a session that could be stolen: a recent second factor of the issuer, or an operator's one-time code.
+// Package passkeys keeps the users' passkeys: it enrols, lists, names and removes them. To add one, a person proves
+// more than a session that could be stolen: a recent second factor of the issuer, or an operator's one-time code.
 package passkeys
 
 import (
@@ -71,7 +71,8 @@ func secondFactor(methods string) bool {
 	has := func(of ...string) bool {
 		return slices.ContainsFunc(all, func(m string) bool { return slices.Contains(of, m) })
 	}
-	return has("mfa") || has("pwd", "pin") && has("otp", "sms", "tel", "hwk", "swk", "sc", "fpt", "face", "iris", "retina")
+	return has("mfa") || has("pwd", "pin") &&
+		has("otp", "sms", "tel", "hwk", "swk", "sc", "fpt", "face", "iris", "retina")
 }
 
 // Link returns the address of the console's page of passkeys.
@@ -136,14 +137,15 @@ func (p *Passkeys) Add(ctx context.Context, uid string, in New) (v View, err err
 	}
 	proof := p.ProofFor(in.Auth)
 	if proof == ByCode && in.Code == "" {
-		return v, fault.New(fault.Policy, fault.CodeSecondFactor, "To add a passkey, sign in again with a second factor, "+
-			"or ask an operator for a one-time code.")
+		return v, fault.New(fault.Policy, fault.CodeSecondFactor, "To add a passkey, sign in again with a second "+
+			"factor, or ask an operator for a one-time code.")
 	}
 	var refused error
 	err = p.update(ctx, uid, func(set *passkey.Set) (*audit.Entry, error) {
 		refused = nil
 		if proof == ByCode && !p.Strong.Accepts(set.Code, uid, in.Code, p.Now()) {
-			refused = fault.New(fault.Policy, codeRefused, "This code does not count: it is wrong, was used, or is over.")
+			refused = fault.New(fault.Policy, codeRefused,
+				"This code does not count: it is wrong, was used, or is over.")
 			if set.Code != nil && set.Code.Tries < passkey.MaxTries {
 				set.Code.Tries++
 			}
@@ -156,7 +158,8 @@ func (p *Passkeys) Add(ctx context.Context, uid string, in New) (v View, err err
 		c.Name = name
 		proofs, err := p.Strong.Keys.Sign(ctx, decision.Signature{At: p.now(), Auth: in.Auth}, c.Statement(uid))
 		if err != nil {
-			return nil, fault.Unavailable("The passkey could not be signed, so it was not added. Please try again.", err)
+			return nil, fault.Unavailable("The passkey could not be signed, so it was not added. Please try again.",
+				err)
 		}
 		c.Proof = proofs[0]
 		set.Passkeys = append(set.Passkeys, c)
@@ -205,7 +208,8 @@ func (p *Passkeys) Rename(ctx context.Context, uid, id, name string) (v View, er
 	return v, err
 }
 
-// Remove removes a passkey. After it returns, no decision that the passkey confirmed counts, unless it was carried out.
+// Remove removes a passkey. After it returns, no decision that the passkey confirmed counts for a call that has not
+// started.
 func (p *Passkeys) Remove(ctx context.Context, uid, id string) error {
 	return p.update(ctx, uid, func(set *passkey.Set) (*audit.Entry, error) {
 		i := slices.IndexFunc(set.Passkeys, func(c passkey.Credential) bool { return c.ID == id })

@@ -59,7 +59,8 @@ func Parse(data []byte) (*Assertion, error) {
 	for _, part := range []struct {
 		name, text string
 		to         *[]byte
-	}{{"authenticatorData", in.Response.AuthData, &a.AuthData}, {"clientDataJSON", in.Response.ClientData, &a.ClientData},
+	}{{"authenticatorData", in.Response.AuthData, &a.AuthData},
+		{"clientDataJSON", in.Response.ClientData, &a.ClientData},
 		{"signature", in.Response.Sig, &a.Sig}} {
 		*part.to, err = base64.RawURLEncoding.DecodeString(part.text)
 		if err != nil || len(*part.to) == 0 || len(*part.to) > maxPart {

@@ -21,7 +21,7 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/decision"
 )
 
-// Domains of what is signed.
+// Domains of the signed bytes.
 const (
 	EnrolmentDomain = "countersign enrolment 1" // by the key of the enrolment
 	cardDomain      = "countersign passkey 1"   // by passkeys

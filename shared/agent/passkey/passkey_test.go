@@ -151,7 +151,7 @@ func TestRefusedAssertions(t *testing.T) {
 	}
 }
 
-// TestStoredAssertions changes what is stored with a genuine decision, or the call that is about to run.
+// TestStoredAssertions changes a stored assertion of a genuine decision, or the call that is about to run.
 func TestStoredAssertions(t *testing.T) {
 	type stored struct {
 		w    *world
@@ -163,21 +163,25 @@ func TestStoredAssertions(t *testing.T) {
 		change func(*stored)
 		want   error
 	}{
-		"no assertion":       {func(s *stored) { s.a = nil }, passkey.ErrMissing},
-		"a removed passkey":  {func(s *stored) { s.w.set.Passkeys = nil }, passkey.ErrMissing},
-		"other arguments":    {func(s *stored) { s.s.ArgsHash = "other" }, passkey.ErrWrong},
-		"another decision":   {func(s *stored) { s.s.Decision = "approve_with_edits" }, passkey.ErrWrong},
-		"another user":       {func(s *stored) { s.s.UID = "bob" }, passkey.ErrWrong},
-		"another card":       {func(s *stored) { s.s.ApprovalID = "b" }, passkey.ErrWrong},
-		"unverified":         {func(s *stored) { s.a.AuthData[32] &^= 4 }, passkey.ErrWrong},
-		"a later counter":    {func(s *stored) { s.a.AuthData[36]++ }, passkey.ErrWrong},
-		"another page":       {func(s *stored) { s.a.ClientData = replace(s.a.ClientData, "agent.", "eve.") }, passkey.ErrWrong},
+		"no assertion":      {func(s *stored) { s.a = nil }, passkey.ErrMissing},
+		"a removed passkey": {func(s *stored) { s.w.set.Passkeys = nil }, passkey.ErrMissing},
+		"other arguments":   {func(s *stored) { s.s.ArgsHash = "other" }, passkey.ErrWrong},
+		"another decision":  {func(s *stored) { s.s.Decision = "approve_with_edits" }, passkey.ErrWrong},
+		"another user":      {func(s *stored) { s.s.UID = "bob" }, passkey.ErrWrong},
+		"another card":      {func(s *stored) { s.s.ApprovalID = "b" }, passkey.ErrWrong},
+		"unverified":        {func(s *stored) { s.a.AuthData[32] &^= 4 }, passkey.ErrWrong},
+		"a later counter":   {func(s *stored) { s.a.AuthData[36]++ }, passkey.ErrWrong},
+		"another page": {func(s *stored) {
+			s.a.ClientData = replace(s.a.ClientData, "agent.", "eve.")
+		}, passkey.ErrWrong},
 		"another signature":  {func(s *stored) { s.a.Sig[len(s.a.Sig)-1]++ }, passkey.ErrWrong},
 		"short data":         {func(s *stored) { s.a.AuthData = s.a.AuthData[:36] }, passkey.ErrWrong},
 		"a clone's counter":  {func(s *stored) { s.auth.Counter = s.a.Count() }, passkey.ErrWrong},
 		"unnamed by the yes": {func(s *stored) { s.auth = decision.Auth{} }, passkey.ErrWrong},
 		"a list of hashes":   {func(s *stored) { s.a.Batch = [][]byte{make([]byte, 32)} }, passkey.ErrWrong},
-		"a long list":        {func(s *stored) { s.a.Batch = slices.Repeat([][]byte{make([]byte, 32)}, 1001) }, passkey.ErrWrong},
+		"a long list": {func(s *stored) {
+			s.a.Batch = slices.Repeat([][]byte{make([]byte, 32)}, 1001)
+		}, passkey.ErrWrong},
 		"another deployment": {func(s *stored) { s.w.ring = elsewhere(t) }, passkey.ErrWrong},
 		"written by hand": {func(s *stored) {
 			s.w.set.Passkeys[0].Proof = nil
@@ -244,11 +248,11 @@ func TestSameVerdictAsLibrary(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			theirs, err := protocol.ParseCredentialRequestResponseBytes(answer)
+			parsedByLibrary, err := protocol.ParseCredentialRequestResponseBytes(answer)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := theirs.Verify(passkey.Encode(challenge), site.ID, "", []string{site.Origin}, nil, nil,
+			want := parsedByLibrary.Verify(passkey.Encode(challenge), site.ID, "", []string{site.Origin}, nil, nil,
 				protocol.TopOriginExplicitVerificationMode, false, true, true, cose, protocol.SignaturePolicy{})
 			if got := c.Check(a, challenge, 0, site); (got == nil) != (want == nil) {
 				t.Errorf("%s, %s: %v; go-webauthn: %v", name, kind, got, want)
@@ -321,7 +325,8 @@ func TestRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := func(args string, to ...string) passkey.Call {
-		return passkey.Call{Tool: "pay", Class: tool.ClassChange, Targets: tool.Addresses(to), Args: json.RawMessage(args)}
+		return passkey.Call{Tool: "pay", Class: tool.ClassChange, Targets: tool.Addresses(to),
+			Args: json.RawMessage(args)}
 	}
 	sum := func(above float64) passkey.Rule {
 		return passkey.Rule{Tool: "pay", Amount: &passkey.Amount{At: "/sum/0/value", Above: above}}
@@ -379,9 +384,11 @@ func TestOneTimeCode(t *testing.T) {
 	tried := code
 	tried.Tries = passkey.MaxTries
 	for name, accepted := range map[string]bool{"another user": w.strong.Accepts(&code, "bob", text, now),
-		"after its end": w.strong.Accepts(&code, "ann", text, until), "too many tries": w.strong.Accepts(&tried, "ann", text, now),
-		"another text": w.strong.Accepts(&code, "ann", "AAAA-AAAA-AAAA-AAAA", now), "no text": w.strong.Accepts(&code, "ann", "", now),
-		"no code": w.strong.Accepts(nil, "ann", text, now)} {
+		"after its end":  w.strong.Accepts(&code, "ann", text, until),
+		"too many tries": w.strong.Accepts(&tried, "ann", text, now),
+		"another text":   w.strong.Accepts(&code, "ann", "AAAA-AAAA-AAAA-AAAA", now),
+		"no text":        w.strong.Accepts(&code, "ann", "", now),
+		"no code":        w.strong.Accepts(nil, "ann", text, now)} {
 		if accepted {
 			t.Errorf("%s: accepted", name)
 		}

@@ -19,23 +19,29 @@ var Part = With()
 // With returns the part with options for the client of Cloud KMS.
 func With(opts ...option.ClientOption) app.Part {
 	return app.Part{Name: "enrolment", Open: func(ctx context.Context, b *app.Builder) error {
-		strong := b.Env.Strong
-		if strong == nil {
+		if b.Env.Strong == nil {
 			return nil
 		}
-		with := *strong
-		if name := b.Config.EnrolmentKMSKey; name != "" {
-			key, err := signs.Open(ctx, name, opts...)
-			if err != nil {
-				return err
-			}
-			b.Closes(key)
-			with.Keys = with.Keys.With(key)
+		keys, err := Open(ctx, b, opts...)
+		if err == nil {
+			b.API.Passkeys = kept{keys}
 		}
-		b.API.Passkeys = kept{&passkeys.Passkeys{Store: b.Store, Strong: &with, Now: b.Now,
-			AuditDays: b.Config.AuditDays}}
-		return nil
+		return err
 	}}
+}
+
+// Open returns the passkeys of a deployment in which decisions need some.
+func Open(ctx context.Context, b *app.Builder, opts ...option.ClientOption) (*passkeys.Passkeys, error) {
+	strong := *b.Env.Strong
+	if name := b.Config.EnrolmentKMSKey; name != "" {
+		key, err := signs.Open(ctx, name, opts...)
+		if err != nil {
+			return nil, err
+		}
+		b.Closes(key)
+		strong.Keys = strong.Keys.With(key)
+	}
+	return &passkeys.Passkeys{Store: b.Store, Strong: &strong, Now: b.Now, AuditDays: b.Config.AuditDays}, nil
 }
 
 // kept serves passkeys to the API.

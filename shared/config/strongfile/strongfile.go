@@ -1,5 +1,5 @@
-// Package strongfile reads the operator's file STRONG_APPROVAL: which decisions need a passkey. Every mistake is
-// reported at the start, all at once, with the line and what was expected.
+// Package strongfile reads the operator's file STRONG_APPROVAL: which decisions need a passkey. Each mistake is
+// reported at the start, all at once, with its line and the expected value.
 package strongfile
 
 import (
@@ -51,7 +51,8 @@ func Parse(name string, data []byte) (File, error) {
 	}
 	p := &parser{doc: d}
 	s := p.section(d.Root, "alwaysAllow", "planGrants", "calls", "site")
-	f := File{Rules: passkey.Rules{Always: p.flag(s, "alwaysAllow"), Grants: p.flag(s, "planGrants")}, Site: p.text(s, "site")}
+	f := File{Rules: passkey.Rules{Always: p.flag(s, "alwaysAllow"), Grants: p.flag(s, "planGrants")},
+		Site: p.text(s, "site")}
 	for _, n := range p.list(s, "calls") {
 		f.Rules.Calls = append(f.Rules.Calls, p.rule(n))
 	}
@@ -134,8 +135,8 @@ func (p *parser) domains(list []*yaml.Node) passkey.Domains {
 	}
 	own, err := address.ParsePatterns(strings.Join(texts, ","))
 	if err != nil {
-		p.fail(list[0], "recipientsOutside: domains (example.com), domains below one (*.example.com) or addresses were "+
-			"expected, in ASCII")
+		p.fail(list[0], "recipientsOutside: domains (example.com), domains below one (*.example.com) or "+
+			"addresses were expected, in ASCII")
 		return nil
 	}
 	return own

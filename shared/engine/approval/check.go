@@ -35,7 +35,8 @@ var (
 
 	no     = slices.Concat(waits, []check{seen, notStrict, commented})
 	yes    = slices.Concat(waits, []check{seen, current, notStrict, commented, permitted, strongly})
-	always = slices.Concat(waits, []check{askedOnce, exact, seen, current, notStrict, commented, permitted, storable, strongly})
+	always = slices.Concat(waits, []check{askedOnce, exact, seen, current, notStrict, commented, permitted, storable,
+		strongly})
 	edited = slices.Concat(edits, []check{notStrict, commented, editsFit, permitted, withinDay, strongly})
 
 	confirmed       = slices.Concat(waits, []check{seen, current, hashGiven, commented, permitted, strongly})

@@ -18,7 +18,8 @@ import (
 )
 
 // prove signs a decision that permits something, together with the allowlist entries that it stores, and adds the
-// confirmation of the user's passkey to them. It changes d and entries. It does nothing if no ring requires signatures and this process cannot sign.
+// confirmation of the user's passkey to them. It changes d and entries. It does nothing if no ring requires signatures
+// and this process cannot sign.
 func prove(ctx context.Context, tx *unit.Tx, ap *run.Approval, d *run.Decided, r Resolution, args json.RawMessage,
 	entries []policy.Entry) error {
 	ring := tx.Ex.Decisions

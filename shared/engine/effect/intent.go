@@ -237,7 +237,7 @@ func permit(tx *unit.Tx, a *run.Action, u *run.User, v approval.Judgement, t *to
 // notSigned is the reason shown to a user whose stored decision has no signature, or one whose time is over.
 const notSigned = "An earlier decision about this is stored without a valid signature, so you are asked again."
 
-// noPasskey is the reason shown to a user whose stored decision no passkey of theirs confirms.
+// noPasskey is the reason shown to a user whose stored decision has no confirmation by a passkey of the user.
 const noPasskey = "This needs your passkey, and none confirms the earlier decision, so you are asked again."
 
 // blockForged closes a call whose stored decision is forged.

@@ -318,8 +318,10 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 	if err := r.eraseUploads(ctx, uid); err != nil {
 		return err
 	}
-	if err := r.eraseNotes(ctx, uid); err != nil {
-		return err
+	for _, path := range []string{document.NotesPath(uid), document.PasskeysPath(uid)} {
+		if err := r.erase(ctx, path); err != nil {
+			return err
+		}
 	}
 	return r.updateUser(ctx, uid, func(u *run.User) (*audit.Entry, bool) {
 		changed := !reflect.DeepEqual(*u, bare)
@@ -328,9 +330,9 @@ func (r *Records) Erase(ctx context.Context, uid string) error {
 	})
 }
 
-// hasLeft reports whether the user still has a run, a thread, an uploaded file, a list of hosts or notes.
+// hasLeft reports whether the user still has a run, a thread, an uploaded file, a list of hosts, notes or passkeys.
 func (r *Records) hasLeft(ctx context.Context, uid string) (bool, error) {
-	docs, err := r.get(ctx, document.HostListPath(uid), document.NotesPath(uid))
+	docs, err := r.get(ctx, document.HostListPath(uid), document.NotesPath(uid), document.PasskeysPath(uid))
 	if err != nil || slices.ContainsFunc(docs, store.Doc.Exists) {
 		return true, err
 	}

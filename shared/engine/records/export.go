@@ -27,6 +27,7 @@ type Item struct {
 const (
 	ItemUser     = "user" // without the hashes of tokens and the keys of devices
 	ItemNote     = "note" // what the assistant remembers
+	ItemPasskey  = "passkey"
 	ItemHost     = "host" // without its secret
 	ItemTerminal = "terminal"
 	ItemThread   = "thread"
@@ -55,10 +56,9 @@ func (r *Records) Export(ctx context.Context, uid string, each func(Item) error)
 }
 
 // Each passes the user's stored data, except linked accounts, to each. The order is the same as long as nothing
-// changes: the user, notes, uploaded files that no run has, hosts with their terminals, threads with their messages and
-// contents, runs with their events, approvals, files and output, and the audit log. Data that is deleted in the
-// meantime is left out. An
-// unreadable run is passed as it is stored (RawRun).
+// changes: the user, notes, passkeys, uploaded files that no run has, hosts with their terminals, threads with their
+// messages and contents, runs with their events, approvals, files and output, and the audit log. Data that is deleted
+// in the meantime is left out. An unreadable run is passed as it is stored (RawRun).
 func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) error {
 	u, err := r.User(ctx, uid)
 	if err != nil {
@@ -74,6 +74,9 @@ func (r *Records) Each(ctx context.Context, uid string, each func(Item) error) e
 		return err
 	}
 	if err := r.exportNotes(ctx, uid, each); err != nil {
+		return err
+	}
+	if err := r.exportPasskeys(ctx, uid, each); err != nil {
 		return err
 	}
 	if err := r.exportUploads(ctx, uid, each); err != nil {

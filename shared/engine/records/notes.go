@@ -10,7 +10,6 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/audit"
-	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/tools/memory"
 )
 
@@ -89,9 +88,9 @@ func (r *Records) exportNotes(ctx context.Context, uid string, each func(Item) e
 	return nil
 }
 
-// eraseNotes deletes the document of the user's notes, if there is one.
-func (r *Records) eraseNotes(ctx context.Context, uid string) error {
-	docs, err := r.get(ctx, document.NotesPath(uid))
+// erase deletes a document, if there is one.
+func (r *Records) erase(ctx context.Context, path string) error {
+	docs, err := r.get(ctx, path)
 	if err != nil || !docs[0].Exists() {
 		return err
 	}

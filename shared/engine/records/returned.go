@@ -2,7 +2,9 @@ package records
 
 import (
 	"context"
+	"slices"
 
+	"github.com/countersign-run/countersign/shared/agent/passkey"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/store"
 	"github.com/countersign-run/countersign/shared/store/audit"
@@ -41,16 +43,35 @@ func Returned(ctx context.Context, st store.Store, uid string, entries []audit.E
 	if err != nil {
 		return nil, err
 	}
+	passkeys, err := s.passkeysIn(ctx, st, uid)
+	if err != nil {
+		return nil, err
+	}
 	accounts, err := s.accountsIn(ctx, st, uid)
-	return append(append(found, hosts...), accounts...), err
+	return slices.Concat(found, hosts, passkeys, accounts), err
+}
+
+func (s revoked) passkeysIn(ctx context.Context, st store.Store, uid string) (found []string, err error) {
+	var set passkey.Set
+	if _, err := document.Get(ctx, st, document.PasskeysPath(uid), &set); err != nil {
+		return nil, err
+	}
+	for _, c := range set.Passkeys {
+		if s.passkeys[c.ID] {
+			found = append(found, "the passkey "+c.ID+" was removed, and the document of the user's passkeys has it")
+		}
+	}
+	return found, nil
 }
 
 // revoked is what a user's own chain says about permissions.
 type revoked struct {
-	disabled         bool
-	tokens, accounts map[string]bool
-	allowed          map[withdrawn]bool
-	hosts            map[string]string // what runs on a host without approval, by ID; gone: the host was removed
+	disabled bool
+
+	tokens, accounts, passkeys map[string]bool
+
+	allowed map[withdrawn]bool
+	hosts   map[string]string // what runs on a host without approval, by ID; gone: the host was removed
 }
 
 // withdrawn identifies an entry of the always-allow list that was removed. Without a hash, it stands for every entry of
@@ -61,8 +82,8 @@ type withdrawn struct{ hash, approval string }
 const gone = "removed"
 
 func revokedIn(entries []audit.Entry) revoked {
-	s := revoked{tokens: map[string]bool{}, accounts: map[string]bool{}, allowed: map[withdrawn]bool{},
-		hosts: map[string]string{}}
+	s := revoked{tokens: map[string]bool{}, accounts: map[string]bool{}, passkeys: map[string]bool{},
+		allowed: map[withdrawn]bool{}, hosts: map[string]string{}}
 	for _, e := range entries {
 		switch e.Kind {
 		case audit.Disabled, audit.Enabled:
@@ -74,6 +95,8 @@ func revokedIn(entries []audit.Entry) revoked {
 				s.allowed[withdrawn{e.InputHash, e.ApprovalID}] = true
 				s.allowed[withdrawn{"", e.ApprovalID}] = true
 			}
+		case audit.PasskeyAdded, audit.PasskeyRemoved:
+			s.passkeys[e.Ref] = e.Kind == audit.PasskeyRemoved
 		case audit.Unlinked:
 			s.accounts[e.Ref] = true
 		case audit.HostAdded, audit.HostChanged:

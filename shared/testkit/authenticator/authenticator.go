@@ -76,8 +76,8 @@ func (k *Key) data(flags byte) []byte {
 
 // client returns the browser's data.
 func (k *Key) client(kind, challenge string) []byte {
-	b, err := json.Marshal(map[string]any{"type": kind, "challenge": challenge, "origin": k.Origin, "crossOrigin": false,
-		"other_keys_can_be_added_here": "do not compare clientDataJSON against a template"})
+	b, err := json.Marshal(map[string]any{"type": kind, "challenge": challenge, "origin": k.Origin,
+		"crossOrigin": false, "other_keys_can_be_added_here": "do not compare clientDataJSON against a template"})
 	must(err)
 	return b
 }
@@ -86,7 +86,8 @@ func (k *Key) client(kind, challenge string) []byte {
 func (k *Key) Create(challenge string) json.RawMessage {
 	cose, err := webauthncbor.Marshal(k.cose)
 	must(err)
-	id := binary.BigEndian.AppendUint16(make([]byte, 16), uint16(len(k.ID))) //nolint:gosec // 16 bytes; after the AAGUID
+	aaguid := make([]byte, 16)
+	id := binary.BigEndian.AppendUint16(aaguid, uint16(len(k.ID))) //nolint:gosec // 16 bytes
 	object, err := webauthncbor.Marshal(map[string]any{"fmt": "none", "attStmt": map[string]any{},
 		"authData": slices.Concat(k.data(attested), id, k.ID, cose)})
 	must(err)

@@ -14,3 +14,19 @@ resource "google_kms_crypto_key" "decisions" {
     protection_level = "SOFTWARE"
   }
 }
+
+# The key that signs users' passkeys, which only the function passkeys may use. If the key is lost, users add their
+# passkeys again.
+resource "google_kms_crypto_key" "enrolment" {
+  count = var.passkeys == null ? 0 : 1
+
+  name                       = "enrolment"
+  key_ring                   = google_kms_key_ring.agent.id
+  purpose                    = "ASYMMETRIC_SIGN"
+  destroy_scheduled_duration = "2592000s"
+  labels                     = local.labels
+  version_template {
+    algorithm        = "EC_SIGN_ED25519"
+    protection_level = "SOFTWARE"
+  }
+}

@@ -22,8 +22,9 @@ locals {
   services  = "${var.prefix}-(${join("|", keys(local.functions))})"
 
   # If the model is called with a key, its part needs the key and not the role. Without declared actions, no action key is needed.
-  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.mcp_servers == null ? { servers = "no-servers" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.webhooks == null ? { webhooks = "no-webhooks" } : {}, var.devices ? {} : { devices = "no-devices" }, var.mail == null ? { mail = "no-mail" } : {}, var.traces == null ? { traces = "no-traces" } : var.traces.headers ? { traces = "traces-key" } : {}, !var.metrics ? { metrics = "no-metrics" } : try(var.traces.headers, false) ? { metrics = "metrics-key" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {}, local.signed ? {} : { decisions = "no-decisions", forwards = "no-forwards" }, var.files == null ? { files = "no-files", uploads = "no-uploads", objects = "no-objects" } : {})
+  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.mcp_servers == null ? { servers = "no-servers" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.webhooks == null ? { webhooks = "no-webhooks" } : {}, var.devices ? {} : { devices = "no-devices" }, var.mail == null ? { mail = "no-mail" } : {}, var.traces == null ? { traces = "no-traces" } : var.traces.headers ? { traces = "traces-key" } : {}, !var.metrics ? { metrics = "no-metrics" } : try(var.traces.headers, false) ? { metrics = "metrics-key" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {}, local.signed ? {} : { decisions = "no-decisions", forwards = "no-forwards" }, local.strong ? {} : { enrolment = "no-enrolment" }, var.files == null ? { files = "no-files", uploads = "no-uploads", objects = "no-objects" } : {})
   signed     = try(var.decisions.public_keys, "") != ""
+  strong     = local.signed && try(var.passkeys.public_keys, "") != ""
   parts_of   = { for name, f in local.functions : name => [for part in f.parts : local.list.parts[lookup(local.instead, part, part)]] }
   secrets_of = { for name, parts in local.parts_of : name => merge([for p in parts : try(p.secrets, {})]...) }
   secrets    = toset(flatten([for s in values(local.secrets_of) : values(s)]))
@@ -82,6 +83,9 @@ locals {
     DECISION_PUBLIC_KEYS                               = local.signed ? var.decisions.public_keys : null
     DECISION_KMS_KEY                                   = local.signed ? "${google_kms_crypto_key.decisions[0].id}/cryptoKeyVersions/${var.decisions.version}" : null
     DECISIONS_URL                                      = local.signed ? (var.domain == null ? replace(local.each_address, "{function}", "approvals-resolve") : "https://${var.domain}") : null
+    STRONG_APPROVAL                                    = local.strong ? var.passkeys.file : null
+    ENROLMENT_PUBLIC_KEYS                              = local.strong ? var.passkeys.public_keys : null
+    ENROLMENT_KMS_KEY                                  = local.strong ? "${google_kms_crypto_key.enrolment[0].id}/cryptoKeyVersions/${var.passkeys.version}" : null
     RECEIPT_JWKS                                       = try(var.receipts.jwks, null)
     RECEIPT_KMS_KEY                                    = try(var.receipts.kms_key_version, null)
     TOKEN_KMS_KEY                                      = google_kms_crypto_key.tokens.id
@@ -152,6 +156,7 @@ module "function" {
     tokens    = google_kms_crypto_key.tokens.id
     receipts  = try(split("/cryptoKeyVersions/", var.receipts.kms_key_version)[0], "")
     decisions = try(google_kms_crypto_key.decisions[0].id, "")
+    enrolment = try(google_kms_crypto_key.enrolment[0].id, "")
     files     = local.files_bucket == null ? "" : local.files_bucket
   }
   labels = local.labels

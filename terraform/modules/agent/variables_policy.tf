@@ -25,6 +25,20 @@ variable "decisions" {
   }
 }
 
+variable "passkeys" {
+  type        = object({ file = string, public_keys = optional(string, ""), version = optional(number, 1) })
+  default     = null
+  description = "Decisions that need a passkey; requires decisions and the console. file: the rules, a file in the source folder. public_keys: the keys that check passkeys (ops rotate enrolment-key); until it is set, only the key is created. version: the version of the key that signs. Null: none needs one."
+  validation {
+    condition     = var.passkeys == null ? true : can(regex("^([A-Za-z0-9+/]{59}=(,[A-Za-z0-9+/]{59}=)*)?$", var.passkeys.public_keys))
+    error_message = "passkeys.public_keys must be public Ed25519 keys in base64 with commas between them, as go run ./scripts/ops rotate enrolment-key prints them."
+  }
+  validation {
+    condition     = var.passkeys == null ? true : var.passkeys.file != "" && var.passkeys.version >= 1 && floor(var.passkeys.version) == var.passkeys.version
+    error_message = "passkeys.file must be a path in the source folder, and passkeys.version the number of a version."
+  }
+}
+
 variable "settings" {
   type        = map(string)
   default     = {}

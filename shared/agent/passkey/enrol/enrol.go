@@ -31,7 +31,7 @@ var parameters = []protocol.CredentialParameter{
 	{Type: protocol.PublicKeyCredentialType, Algorithm: webauthncose.AlgRS256},
 }
 
-// User is the user for whom a browser creates a passkey. The authenticator shows the name.
+// User is a user who adds a passkey. The authenticator shows the name.
 type User struct{ UID, Name string }
 
 // Options returns a PublicKeyCredentialCreationOptionsJSON. The authenticator must verify its user, and must not have

@@ -62,6 +62,8 @@ run "wrong_inputs_are_refused" {
     receipts = { jwks = "{}" }
     # a private key
     decisions = { public_keys = "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC" }
+    # passkeys without rules
+    passkeys = { file = "" }
     # an oauth client by its title
     oauth_client_id = "Countersign"
     # an unknown send mode
@@ -107,6 +109,7 @@ run "wrong_inputs_are_refused" {
     var.mcp_servers,
     var.model,
     var.oauth_client_id,
+    var.passkeys,
     var.prefix,
     var.project_id,
     var.receipts,

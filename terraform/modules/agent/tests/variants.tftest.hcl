@@ -291,3 +291,34 @@ run "with_declared_agents" {
     error_message = "The functions that begin runs, answer pages, carry out an action by its name, move, decide, list and end runs know the agents."
   }
 }
+
+run "with_a_key_for_passkeys" {
+  variables {
+    decisions = { public_keys = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=" }
+    passkeys  = { file = "strong.yaml" }
+  }
+  assert {
+    condition     = google_kms_crypto_key.enrolment[0].purpose == "ASYMMETRIC_SIGN" && local.environment.STRONG_APPROVAL == null
+    error_message = "No decision needs a passkey until the public keys are known."
+  }
+}
+
+run "with_passkeys" {
+  variables {
+    functions = ["all"]
+    decisions = { public_keys = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=" }
+    passkeys  = { file = "strong.yaml", public_keys = "MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=", version = 3 }
+  }
+  assert {
+    condition     = toset([for name, parts in local.parts_of : name if anytrue([for p in parts : anytrue([for r in try(p.roles, []) : r.on == "enrolment"])])]) == toset(["passkeys"])
+    error_message = "Only the function passkeys may sign passkeys."
+  }
+  assert {
+    condition     = alltrue([for name, parts in local.parts_of : anytrue([for p in parts : contains(try(p.environment, []), "STRONG_APPROVAL") && contains(try(p.environment, []), "ENROLMENT_PUBLIC_KEYS")]) if anytrue([for p in parts : anytrue([for r in try(p.roles, []) : r.role == "roles/datastore.user"])])])
+    error_message = "Every function that writes to the database knows the rules and the public keys."
+  }
+  assert {
+    condition     = endswith(local.environment.ENROLMENT_KMS_KEY, "/enrolment/cryptoKeyVersions/3") || endswith(local.environment.ENROLMENT_KMS_KEY, "/cryptoKeyVersions/3")
+    error_message = "The function signs with the chosen version."
+  }
+}
