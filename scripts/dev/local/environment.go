@@ -64,6 +64,9 @@ func (e *environment) own(name string) bool { return e.outer(name) == "" }
 // localParts configures all parts that are not set to use this machine.
 func (e *environment) localParts(base string) {
 	e.fill("PUBLIC_URL", base)
+	if e.get("STRONG_APPROVAL") != "" { // browsers bind no passkey to an IP address
+		e.fill("CONSOLE_URL", ownOrigins(base)[1])
+	}
 	if e.own("AUTH_ISSUER") {
 		e.fill("AUTH_ISSUER", base+"/dev/issuer")
 		e.fill("AUTH_AUDIENCE", "countersign-dev")

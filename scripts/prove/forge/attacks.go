@@ -157,7 +157,7 @@ func mail(s *scene) json.RawMessage {
 func ofKey(s *scene) string { return s.genuine(s.uid).Key }
 
 // all returns every attack.
-func all() []attack { return slices.Concat(attacks, places) }
+func all() []attack { return slices.Concat(attacks, places, withPasskeys) }
 
 // attacks are the attacks on decisions, calls and standing permissions.
 var attacks = []attack{

@@ -14,8 +14,10 @@ import (
 
 	"github.com/countersign-run/countersign/scripts/prove/proof"
 	"github.com/countersign-run/countersign/shared/agent/decision"
+	"github.com/countersign-run/countersign/shared/agent/passkey"
 	"github.com/countersign-run/countersign/shared/agent/run"
 	"github.com/countersign-run/countersign/shared/app"
+	"github.com/countersign-run/countersign/shared/app/enrols"
 	"github.com/countersign-run/countersign/shared/app/signs"
 	"github.com/countersign-run/countersign/shared/engine/queue"
 	"github.com/countersign-run/countersign/shared/store"
@@ -47,6 +49,11 @@ func open(ctx context.Context, store, dir string) (w *world, err error) {
 			return nil, err
 		}
 	}
+	rules, err := strong(dir)
+	if err != nil {
+		return nil, err
+	}
+	w.options.Settings = append(slices.Clone(w.options.Settings), append(rules, "ALLOWED_ORIGINS="+testkit.Console)...)
 	if w.machine, err = newMachine(ctx, dir); err != nil {
 		return nil, err
 	}
@@ -68,8 +75,9 @@ func (w *world) onFirestore() error {
 	w.project = "demo-" + strings.ToLower(rand.Text()[:20])
 	w.options.Settings = append([]string{"STORE=firestore", "QUEUE=embedded", "GOOGLE_CLOUD_PROJECT=" + w.project,
 		"FIRESTORE_EMULATOR_HOST=" + os.Getenv("FIRESTORE_EMULATOR_HOST"), "DECISION_KMS_KEY=" + fakekms.Version,
-		"DECISION_PUBLIC_KEYS=" + public}, testkit.Unlimited...)
-	w.options.App = []app.Option{app.Replace(signs.With(w.keys.Client()...))}
+		"DECISION_PUBLIC_KEYS=" + public, "ENROLMENT_KMS_KEY=" + fakekms.Version,
+		"ENROLMENT_PUBLIC_KEYS=" + public}, testkit.Unlimited...)
+	w.options.App = []app.Option{app.Replace(signs.With(w.keys.Client()...), enrols.With(w.keys.Client()...))}
 	return err
 }
 
@@ -101,6 +109,8 @@ type scene struct {
 	st      store.Store         // the store, open during an attack
 	sig     *decision.Signature // a signature that the attacker has found
 	found   json.RawMessage     // a document that the attacker has copied
+
+	assertion *passkey.Assertion // a passkey's confirmation that the attacker has copied
 
 	host, terminal string // the user's
 }

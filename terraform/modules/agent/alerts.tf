@@ -90,7 +90,7 @@ locals {
   # Alerts on any occurrence in the log.
   logged = {
     secret-read = {
-      name     = "A person read a secret, or used the tokens' key or that of decisions"
+      name     = "A person read a secret, or used the key of tokens, decisions or passkeys"
       severity = "WARNING"
       log      = "log_id(\"cloudaudit.googleapis.com/data_access\") AND (${local.method}\"AccessSecretVersion$\" OR ${local.method}\"Decrypt$\" OR ${local.method}\"AsymmetricSign$\") AND ${local.person}"
     }

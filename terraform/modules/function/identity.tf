@@ -78,6 +78,14 @@ resource "google_kms_crypto_key_iam_member" "decisions" {
   member        = google_service_account.runtime.member
 }
 
+resource "google_kms_crypto_key_iam_member" "enrolment" {
+  for_each = toset([for r in var.roles : r.role if r.on == "enrolment"])
+
+  crypto_key_id = var.on.enrolment
+  role          = each.value
+  member        = google_service_account.runtime.member
+}
+
 resource "google_storage_bucket_iam_member" "files" {
   for_each = toset([for r in var.roles : r.role if r.on == "files"])
 
