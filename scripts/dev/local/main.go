@@ -34,6 +34,13 @@ func main() {
 	if pid, err := strconv.Atoi(os.Getenv("DEV_PARENT")); err == nil { // the `go run` that started scripts/dev
 		go gorun.With(pid)
 	}
+	if os.Getenv(supervises) != "" {
+		code, err := supervise()
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "dev:", err)
+		}
+		os.Exit(code)
+	}
 	o, err := parse(os.Args[1:], os.Stdout)
 	if errors.Is(err, flag.ErrHelp) {
 		return // the error has been printed

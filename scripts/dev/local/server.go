@@ -14,6 +14,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/countersign-run/countersign/scripts/dev/chaos"
 	"github.com/countersign-run/countersign/scripts/dev/demomodel"
 	"github.com/countersign-run/countersign/scripts/dev/docs"
 	"github.com/countersign-run/countersign/scripts/dev/examples"
@@ -56,6 +57,7 @@ type server struct {
 	githubApp *fakegithub.OAuth
 
 	functions http.Handler
+	chaos     *chaos.Panel
 
 	cloud   *cloud
 	cancel  context.CancelFunc
@@ -120,7 +122,9 @@ func (s *server) build(ctx context.Context, o options) error {
 	}
 	log := logger(os.Stderr, o.log, cfg.Log())
 	app.WarnOfNearMisses(cfg, os.Environ(), log)
-	s.app, err = app.New(ctx, cfg, log, all.Parts, app.Replace(declared, pages), app.Working())
+	s.chaos = s.openChaos()
+	s.app, err = app.New(ctx, cfg, log, all.Parts, app.Replace(declared, pages), app.Working(),
+		app.WithEnv(s.chaos.Wrap))
 	if err != nil {
 		return err
 	}
@@ -208,6 +212,9 @@ func (s *server) routes() error {
 	s.mux.Handle("/docs/", docs.Handler())
 	s.mux.Handle("/examples", examples.Handler())
 	s.mux.Handle("/examples/", examples.Handler())
+	s.mux.Handle("/chaos", s.chaos.Handler())
+	s.mux.Handle("/chaos/", s.chaos.Handler())
+	s.mux.Handle("/dev/chaos", s.chaos.Handler())
 	s.mux.Handle("/", s.site)
 	return nil
 }
@@ -339,7 +346,7 @@ func (s *server) greet(w io.Writer) {
 		fmt.Fprintf(t, "  %s\t%s\n", p[0], p[1])
 	}
 	fmt.Fprintf(t, "\nOpen %s/, or the example shop at %[1]s/shop. The API is documented at "+
-		"%[1]s/docs, with example pages at %[1]s/examples\n", s.base)
+		"%[1]s/docs, with example pages at %[1]s/examples. Break it at %[1]s/chaos\n", s.base)
 	fmt.Fprintf(t, "Press Ctrl-C to stop, or kill -9 %d to simulate a crash: the next start continues.\n", os.Getpid())
 	_ = t.Flush() // a closed terminal is not an error
 }

@@ -43,9 +43,6 @@ func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 	if t.Waits() {
 		return leaveToClient(ctx, ex, id, t)
 	}
-	if rests, err := stillRests(ctx, ex, t, a); err != nil || !rests {
-		return err
-	}
 	handle, ready, err := handleOf(ctx, ex, t, a)
 	if err != nil || !ready {
 		return err
@@ -71,8 +68,11 @@ func Execute(ctx context.Context, ex *unit.Execution, id string) error {
 }
 
 // handleOf returns the handle of an approved call: that of a postponed call, or a new one. It returns false if the call
-// cannot begin now.
+// cannot begin now, or no longer rests on the same facts.
 func handleOf(ctx context.Context, ex *unit.Execution, t *tool.Tool, a *run.Action) (h string, ready bool, err error) {
+	if rests, err := stillRests(ctx, ex, t, a); err != nil || !rests {
+		return "", false, err
+	}
 	if postponed, err := takeQuota(ctx, ex, t, a); postponed || err != nil {
 		return "", false, err
 	}
