@@ -100,8 +100,9 @@ var permissions = map[string]permission{
 			"user": "shared/engine/loop.TestAutoApproveOfDisabledUser"}},
 }
 
-// deletesOnly are the routes that delete something that permits nothing.
-var deletesOnly = []string{"/api/agent/threads/{threadId}", "/api/agent/memory/{noteId}"}
+// deletesOnly are the routes that delete something that permits nothing by itself.
+var deletesOnly = []string{"/api/agent/threads/{threadId}", "/api/agent/memory/{noteId}",
+	"/api/agent/passkeys/{passkeyId}"}
 
 // TestPermissionAsShown gives each permission, and then makes exactly the call that was shown, and one that differs in
 // each respect that was shown.
