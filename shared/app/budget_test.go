@@ -30,6 +30,7 @@ var budgets = []struct {
 	{"a text turn", turns, spending{1880, 195_000, 17, 15}},
 	{"a trip with an action", orders, spending{5400, 565_600, 63, 46}},
 	{"a trip with a mail", mails, spending{10_812, 1_088_000, 84, 68}},
+	{"a trip with a mail that needs no passkey, as others do", mailsInside, spending{10_812, 1_088_000, 84, 68}},
 	{"a resume", resumes, spending{5715, 573_000, 42, 36}},
 	{"a sweep with nothing due", sweeps, spending{7402, 349_456, 0, 132}},
 	{"a page message", messages, spending{1459, 153_660, 4, 11}},
@@ -98,9 +99,9 @@ func logged(t *testing.T, dir string) int {
 func always(step func()) func() func() { return func() func() { return step } }
 
 // roomy starts Countersign with limits that the test does not reach. Usage is still counted.
-func roomy(t testing.TB, dir string) *proved {
-	return deployWith(t, testkit.Options{Dir: dir, Settings: []string{"MAX_APPROVALS_PER_DAY=1000",
-		"MAX_RUNS_PER_MINUTE=1000", "MAX_MODEL_CALLS_PER_DAY=10000", "MAX_TOKENS_PER_DAY=100000000"}})
+func roomy(t testing.TB, dir string, settings ...string) *proved {
+	return deployWith(t, testkit.Options{Dir: dir, Settings: append(settings, "MAX_APPROVALS_PER_DAY=1000",
+		"MAX_RUNS_PER_MINUTE=1000", "MAX_MODEL_CALLS_PER_DAY=10000", "MAX_TOKENS_PER_DAY=100000000")})
 }
 
 // answered fails the test unless the answer is 200.
@@ -137,6 +138,21 @@ func messages(t testing.TB, dir string) func() func() {
 
 func mails(t testing.TB, dir string) func() func() {
 	w := roomy(t, dir)
+	w.mail()
+	return always(func() {
+		if a := w.approve(w.ask()); a.Status != "completed" {
+			t.Fatalf("%s; want a.Status “completed”", a.Body)
+		}
+	})
+}
+
+// mailsInside is like mails, where e-mails to other domains need a passkey.
+func mailsInside(t testing.TB, dir string) func() func() {
+	settings, err := testkit.Strong(dir, "calls: [{tool: gmail_send, recipientsOutside: [example.com]}]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := roomy(t, dir, settings...)
 	w.mail()
 	return always(func() {
 		if a := w.approve(w.ask()); a.Status != "completed" {
