@@ -27,8 +27,8 @@ func TestPasskeyByCode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := ana(t.Context(), http.MethodPost, "/api/agent/passkeys", map[string]any{"name": "Laptop", "code": code,
-			"credential": key.Create(challenge)})
+		a, err := ana(t.Context(), http.MethodPost, "/api/agent/passkeys", map[string]any{"name": "Laptop",
+			"code": code, "credential": key.Create(challenge)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -30,7 +30,7 @@ var budgets = []struct {
 	{"a text turn", turns, spending{1880, 195_000, 17, 15}},
 	{"a trip with an action", orders, spending{5400, 565_600, 63, 46}},
 	{"a trip with a mail", mails, spending{10_812, 1_088_000, 84, 68}},
-	{"a trip with a mail that needs no passkey, as others do", mailsInside, spending{10_812, 1_088_000, 84, 68}},
+	{"a trip with an e-mail inside, where outside needs a passkey", inside, spending{10_812, 1_088_000, 84, 68}},
 	{"a resume", resumes, spending{5715, 573_000, 42, 36}},
 	{"a sweep with nothing due", sweeps, spending{7402, 349_456, 0, 132}},
 	{"a page message", messages, spending{1459, 153_660, 4, 11}},
@@ -146,8 +146,8 @@ func mails(t testing.TB, dir string) func() func() {
 	})
 }
 
-// mailsInside is like mails, where e-mails to other domains need a passkey.
-func mailsInside(t testing.TB, dir string) func() func() {
+// inside sends an e-mail to the own domain, where e-mails to other domains need a passkey.
+func inside(t testing.TB, dir string) func() func() {
 	settings, err := testkit.Strong(dir, "calls: [{tool: gmail_send, recipientsOutside: [example.com]}]")
 	if err != nil {
 		t.Fatal(err)

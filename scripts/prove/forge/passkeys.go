@@ -15,7 +15,7 @@ import (
 	"github.com/countersign-run/countersign/shared/testkit/authenticator"
 )
 
-// outside is a recipient for whom an approval needs a passkey.
+// outside is an address to which an e-mail needs a passkey.
 const outside = "carol@example.org"
 
 // strong returns the settings in which e-mails to addresses outside example.com need a passkey.
