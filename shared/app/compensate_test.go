@@ -271,7 +271,8 @@ func TestCompensateChangedEvent(t *testing.T) {
 	w.wants("the yes", m.decide(m.card(), "approve_once"), http.StatusOK, "")
 	w.deliver()
 	c := m.card()
-	if m.event()["status"] != "confirmed" || !strings.Contains(fmt.Sprint(c.preview), "Dinner") ||
+	if m.event()["status"] != "confirmed" ||
+		!strings.Contains(fmt.Sprint(c.preview), "asked: title. It was “Lunch”, and it is now “Dinner”.") ||
 		!strings.Contains(c.Reason, "has changed since you were shown it (title)") || c.RunID != a.RunID {
 		t.Fatalf("%v; the card: %s: %v", m.event(), c.Reason, c.preview)
 	}

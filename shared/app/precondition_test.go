@@ -236,3 +236,23 @@ func TestPreconditionSigned(t *testing.T) {
 		t.Errorf("%s, with %d events; want forged_decision, and 1", done.Body, len(w.Google.Events()))
 	}
 }
+
+// TestPreconditionLaterEmail receives another e-mail of the conversation between the card of an answer and the yes. The
+// answer is sent once its user has seen that.
+func TestPreconditionLaterEmail(t *testing.T) {
+	w, id := answering(t, asked)
+	r, card := w.proposes(map[string]any{"replyTo": map[string]any{"messageId": id}, "body": "Noon is fine."})
+	holds(t, "the first card", card, `"value":"the one that this answers"`)
+	later := strings.NewReplacer("<2@", "<3@", "<1@example.com>", "<2@example.com>", "Is noon fine?", "Or one?").
+		Replace(asked)
+	if err := w.Google.Receive(testkit.Address("ana"), []byte(later)); err != nil {
+		t.Fatal(err)
+	}
+	again, card := w.cardOf("ana", w.approve(r).RunID)
+	holds(t, "the second card", card, "The conversation has a later e-mail", "It was “the one that this answers”",
+		"a later one ("+w.Google.Newest(testkit.Address("ana"))+")")
+	if n := len(w.Google.Messages()); n != 0 {
+		t.Errorf("%d e-mails were sent; want none", n)
+	}
+	holds(t, "the e-mail", w.sends(again), "In-Reply-To: <2@example.com>", "Noon is fine.")
+}

@@ -45,7 +45,8 @@ func TestUpdateEvent(t *testing.T) {
 		t.Fatalf("%v after %s", event(), r.Body)
 	}
 	holds(t, "the new card", string(w.call("GET", "/api/agent/approvals/pending", "").Body),
-		`{"label":"Event","value":"Dinner"}`, "has changed since you were shown it (title)")
+		`{"label":"Event","value":"Dinner"}`, "has changed since you were shown it (title)",
+		"This has changed since you were asked: title. It was “Lunch”, and it is now “Dinner”.")
 	r = w.approve(r)
 	if start := event()["start"].(map[string]any)["dateTime"]; r.HTTP != http.StatusOK || r.Status != "completed" ||
 		start != "2027-01-05T15:00:00Z" || event()["told"] != "all" || event()["summary"] != "Dinner" {

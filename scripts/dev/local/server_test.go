@@ -133,7 +133,8 @@ func TestGreeting(t *testing.T) {
 	if got := strings.Join(names, "; "); got != want ||
 		head != "Countersign" || last != "Open "+testBase+"/, or the example shop at "+testBase+
 		"/shop. The API is documented at "+testBase+"/docs, with example pages at "+
-		testBase+"/examples. Break it at "+testBase+fmt.Sprintf("/chaos\nPress Ctrl-C to stop, or kill -9 %d to simulate a crash: the next "+
+		testBase+"/examples. Break it at "+
+		testBase+fmt.Sprintf("/chaos\nPress Ctrl-C to stop, or kill -9 %d to simulate a crash: the next "+
 		"start continues.\n", os.Getpid()) ||
 		!strings.Contains(parts, fmt.Sprintf("demo host at 127.0.0.1:%d, simulated", s.demo.port)) {
 		t.Errorf("the greeting is %s", said.String())

@@ -32,19 +32,21 @@ func (t *Tool) Compensate(args, result json.RawMessage) (c *Compensation) {
 // askAnew marks an error of Execute that means that the call's user must be asked about another call.
 type askAnew struct {
 	error
-	args json.RawMessage
+	args    json.RawMessage
+	changed []Warning
 }
 
 func (a askAnew) Unwrap() error { return a.error }
 
 // AskAnew marks err, returned by Execute, as proof that nothing happened because the call's subject has changed since
-// the user saw it. The user is then asked about the call with args, which show the subject as it is now.
-func AskAnew(args any, err error) error {
+// the user saw it. The user is then asked about the call with args, which show the subject as it is now, and with the
+// warnings, which name the changes. The model reads err, and not the warnings.
+func AskAnew(args any, err error, changed ...Warning) error {
 	b, marshalErr := strictjson.Marshal(args)
 	if marshalErr != nil {
 		return errors.Join(err, marshalErr)
 	}
-	return askAnew{err, b}
+	return askAnew{err, b, changed}
 }
 
 // AskedAnew returns the arguments of the call that the user must be asked about instead, or nil.
@@ -52,4 +54,11 @@ func AskedAnew(err error) json.RawMessage {
 	var a askAnew
 	errors.As(err, &a)
 	return a.args
+}
+
+// ChangedSince returns the warnings of an error of [AskAnew].
+func ChangedSince(err error) []Warning {
+	var a askAnew
+	errors.As(err, &a)
+	return a.changed
 }

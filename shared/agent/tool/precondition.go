@@ -105,6 +105,18 @@ func Changed(seen, now []Precondition) (all []Warning) {
 	return all
 }
 
+// ChangedWarning tells a reader of the card that a value has changed since they saw the card before.
+func ChangedWarning(name, old, now string) Warning {
+	quoted := func(v string) string {
+		if v = strings.TrimSpace(v); v == "" {
+			return "empty"
+		}
+		shown, _ := visible.Line(v)
+		return "“" + shown + "”"
+	}
+	return changed(name, quoted(old), quoted(now))
+}
+
 func changed(name, old, now string) Warning {
 	return Warning{Text: fmt.Sprintf("This has changed since you were asked: %s. It was %s, and it is now %s.",
 		strings.TrimSuffix(name, "."), old, now)}

@@ -22,7 +22,9 @@ func recordFailure(ctx context.Context, ex *unit.Execution, t *tool.Tool, id str
 		return abandonRetry(ctx, ex, t, id, err)
 	}
 	if args := tool.AskedAnew(err); args != nil {
-		return askAnew(ctx, ex, t, id, args, lookFor(ctx, ex, t, id, args), err)
+		seen := lookFor(ctx, ex, t, id, args)
+		seen.Warnings = append(tool.ChangedSince(err), seen.Warnings...)
+		return askAnew(ctx, ex, t, id, args, seen, err)
 	}
 	return recordOutcome(ctx, ex, id, failed(err))
 }

@@ -104,7 +104,7 @@ func (d *deleter) remove(ctx context.Context, call tool.Call, a Deletion) (Delet
 	if now := seen(ev, a.Event.SendUpdates); len(differences(a.Event, now)) > 0 {
 		return Deleted{}, tool.AskAnew(Deletion{a.EventID, now}, fault.New(fault.Policy, fault.CodeStaleView,
 			"The event has changed since you were shown it (%s), so it was not deleted. This is how it is now.",
-			strings.Join(differences(a.Event, now), ", ")))
+			strings.Join(differences(a.Event, now), ", ")), changes(a.Event, now)...)
 	}
 	req := svc.Events.Delete("primary", a.EventID).Context(ctx)
 	if a.Event.SendUpdates != "" {

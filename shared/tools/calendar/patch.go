@@ -104,7 +104,8 @@ func (u *updater) askAnew(a UpdateArgs, ev *calendarapi.Event) error {
 		what = "in a part that the card does not show, such as a guest's answer"
 	}
 	return tool.AskAnew(now, fault.New(fault.Policy, fault.CodeStaleView,
-		"The event has changed since you were shown it (%s), so nothing was done. This is how it is now.", what))
+		"The event has changed since you were shown it (%s), so nothing was done. This is how it is now.", what),
+		changes(a.Before.Event, now.Before.Event)...)
 }
 
 // patchOf returns the request's body: the parts that change, and the action's mark.

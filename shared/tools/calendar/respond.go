@@ -222,10 +222,11 @@ func (r *responder) answer(ctx context.Context, call tool.Call, a RespondArgs) (
 			"The invitation was not shown. Nothing was answered.")
 	}
 	if what := a.Invitation.differences(now); len(what) > 0 {
+		shown := changes(a.Invitation.Event, now.Event)
 		a.Invitation = now
 		return Responded{}, tool.AskAnew(a, fault.New(fault.Policy, fault.CodeStaleView,
 			"The invitation has changed since you were shown it (%s), so nothing was answered. This is how it is now.",
-			strings.Join(what, ", ")))
+			strings.Join(what, ", ")), shown...)
 	}
 	// With attendeesOmitted, a patch changes only the answer of its own guest.
 	body := &calendarapi.Event{AttendeesOmitted: true, Attendees: []*calendarapi.EventAttendee{

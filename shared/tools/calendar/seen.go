@@ -7,6 +7,7 @@ import (
 
 	calendarapi "google.golang.org/api/calendar/v3"
 
+	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/clip"
 	"github.com/countersign-run/countersign/shared/base/visible"
 )
@@ -67,6 +68,42 @@ func differences(a, b Args) (names []string) {
 	}
 	return names
 }
+
+// changes tells the user the differences between two states of an event, with the old and the new values. A description
+// is left out, because it can be long.
+func changes(was, is Args) (all []tool.Warning) {
+	values := map[string][2]string{
+		"title": {was.Summary, is.Summary}, "time": {timesOf(was), timesOf(is)},
+		"repetition": {strings.Join(was.Recurrence, " "), strings.Join(is.Recurrence, " ")},
+		"guests":     {strings.Join(was.Attendees, ", "), strings.Join(is.Attendees, ", ")},
+		"location":   {was.Location, is.Location},
+	}
+	for _, name := range differences(was, is) {
+		if v, known := values[name]; known {
+			all = append(all, tool.ChangedWarning(name, clip.Text(v[0], maxQuoted), clip.Text(v[1], maxQuoted)))
+		}
+	}
+	return all
+}
+
+// timesOf returns the beginning and the end of an event in words.
+func timesOf(a Args) string {
+	s, err := parseSpan(a)
+	if err != nil {
+		return a.Start + " – " + a.End
+	}
+	first, last := tool.DayOf(s.start).Text, tool.DayOf(s.end).Text
+	switch {
+	case s.allDay:
+		return first + ", all day"
+	case first == last:
+		return first + ", " + s.start.Format("15:04") + "–" + s.end.Format("15:04")
+	}
+	return first + ", " + s.start.Format("15:04") + "–" + last + ", " + s.end.Format("15:04")
+}
+
+// maxQuoted is the maximum size of a value in a warning, in bytes.
+const maxQuoted = 120
 
 // sameTimes compares instants, because a calendar may write them in another zone.
 func sameTimes(a, b Args) bool {

@@ -17,7 +17,8 @@ const Service = "Gmail"
 // The most units that one call of a tool takes of the project's quota of a minute: a request that sends takes 100
 // units, one that creates a draft or reads a conversation 10, other requests 5, and the profile and labels 1
 // (https://developers.google.com/workspace/gmail/api/reference/quota). The completion of arguments and the search for
-// an outcome are not counted, nor the 1 to 10 units for the mail that a mail answers, for an alias and for each file.
+// an outcome are not counted, nor the check for a later e-mail before an answer, nor the 1 to 10 units for the mail
+// that a mail answers, for an alias and for each file.
 const (
 	sendUnits   = 10 + 100 + 5 // a draft is created, sent and read back
 	draftUnits  = 1 + 10       // the state of the mailbox before

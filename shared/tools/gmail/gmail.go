@@ -115,6 +115,9 @@ func New(accounts provider.Accounts, o Options) *tool.Tool {
 		"approves it first."
 	d.Preview, d.Summary, d.Heading, d.Link, d.LookUp = preview, summary, heading, link, s.lookUp
 	d.Quota = units(sendUnits)
+	if s.origins != nil {
+		d.Preconditions = s.newest
+	}
 	switch cmp.Or(o.Mode, Draft) {
 	case Draft:
 		d.Scopes = []string{gmailapi.GmailComposeScope}

@@ -114,6 +114,29 @@ func (s *sender) inThread(ctx context.Context, c tool.Call, a Args) (Args, error
 	return a, nil
 }
 
+// newest reads whether the e-mail that the call answers is still the newest of its conversation.
+func (s *sender) newest(ctx context.Context, c tool.Call, a Args) ([]tool.Precondition, error) {
+	if a.ThreadID == "" || a.Origin == nil {
+		return nil, nil
+	}
+	svc, err := s.service(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	reading, cancel := context.WithTimeout(ctx, s.Timeout)
+	defer cancel()
+	ids, _, err := newestOf(reading, svc, a.ThreadID)
+	if err != nil {
+		return nil, err
+	}
+	p := tool.Precondition{Name: "Newest e-mail of the conversation", Value: "the one that this answers", Fine: true}
+	if last := ids[len(ids)-1]; last != a.Origin.MessageID {
+		p.Value, p.Fine = "a later one ("+last+")", false
+		p.Warnings = []tool.Warning{{Text: "The conversation has a later e-mail than the one that this answers."}}
+	}
+	return []tool.Precondition{p}, nil
+}
+
 // origin reads an e-mail that is answered or forwarded.
 func (s *sender) origin(ctx context.Context, c tool.Call, id string, forwarded bool) (*gmailapi.Message, *Origin,
 	error) {

@@ -157,7 +157,8 @@ export const mailbox = (main) => list(main, 'Local mailbox',
     const [{ messages = [] }, { events = [] }] = await Promise.all([local('/dev/mailbox'), local('/dev/calendar')]);
     const sent = mine(messages).map(mail);
     const held = mine(events).filter((e) => e.status !== 'cancelled').map(event);
-    return [el('h2', {}, 'Sent mail'),
+    return [el('p', {}, el('a', { href: '/chaos' }, 'Break this server, and see what happens')),
+      el('h2', {}, 'Sent mail'),
       ...(sent.length ? sent : [el('p', { class: 'empty-view' }, 'No mail has been sent yet.')]),
       el('h2', {}, 'Calendar'),
       ...(held.length ? held : [el('p', { class: 'empty-view' }, 'No event has been created yet.')])];

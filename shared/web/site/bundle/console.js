@@ -5773,6 +5773,7 @@ var mailbox = (main) => list(
     const sent2 = mine(messages).map(mail2);
     const held = mine(events).filter((e) => e.status !== "cancelled").map(event);
     return [
+      el("p", {}, el("a", { href: "/chaos" }, "Break this server, and see what happens")),
       el("h2", {}, "Sent mail"),
       ...sent2.length ? sent2 : [el("p", { class: "empty-view" }, "No mail has been sent yet.")],
       el("h2", {}, "Calendar"),
