@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -51,16 +50,11 @@ func killed() func() {
 // supervise runs the server until it ends by itself or by another program, and starts it again after each kill that it
 // asked for. It returns the server's exit code.
 func supervise() (code int, err error) {
-	dir, err := os.MkdirTemp("", "countersign-dev")
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	self, err := os.Executable()
 	if err != nil {
 		return 1, err
 	}
-	file := filepath.Join(dir, "killed")
+	file := filepath.Join(newEnvironment(os.Getenv).get("DATA_DIR"), "killed")
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, supervises+"=") || strings.HasPrefix(v, "DEV_PARENT=")
 	})
@@ -90,6 +84,9 @@ func supervise() (code int, err error) {
 				code = 1
 			}
 			return code, nil
+		}
+		if err := os.Remove(file); err != nil {
+			return 1, err
 		}
 	}
 }

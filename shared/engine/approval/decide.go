@@ -32,6 +32,8 @@ type Resolution struct {
 	Passkey    *passkey.Assertion // the passkey's confirmation; nil: none
 	Rejects    []string           // with an approval: the earlier cards that are rejected in the same commit
 
+	seen Seen // with run.StartNew: the present state, for the new card
+
 	replacedBy string // with a rejection: the ID of the approval that replaces this one
 }
 
@@ -53,6 +55,18 @@ func ToolToPlace(ctx context.Context, ex *unit.Execution, r Resolution) (*tool.T
 		}
 	}
 	return ex.Toolbox.Proposed(ex.Run, ex.State, ap.Tool), nil
+}
+
+// Look reads the present state for the card of a call that its user starts again. t is the result of [ToolToPlace].
+func (r *Resolution) Look(ctx context.Context, ex *unit.Execution, t *tool.Tool) {
+	var ap run.Approval
+	if r.Decision != run.StartNew || t == nil ||
+		document.Decode(ex.Docs[document.ApprovalPath(r.ApprovalID)], &ap) != nil {
+		return
+	}
+	if a := ex.State.Action(ap.ActionID); a != nil {
+		r.seen = Look(ex.Linked(ctx, t), ex, t, ex.Run.ToolCall(a.ID, a.Args, a.Place))
+	}
 }
 
 // executes reports whether the decision causes the call to run.
@@ -121,7 +135,7 @@ func Record(ctx context.Context, tx *unit.Tx, ap *run.Approval, r Resolution, ar
 	}
 	addDecision(tx, ap, a, r)
 	if r.Decision == run.StartNew {
-		return restartCall(tx, a, t, in)
+		return restartCall(tx, a, t, in, r.seen)
 	}
 	// the user sets the deadline of a session
 	if soon := tx.Now.Add(minTimeAfterApproval); tx.State.Plan == nil && a.Runnable() && tx.Run.Deadline.Before(soon) {
@@ -149,10 +163,10 @@ const minTimeAfterApproval = time.Hour
 
 // restartCall proposes the call again, with the place where it would act now, and requests approval. The outcome of the
 // old call stays unknown.
-func restartCall(tx *unit.Tx, old *run.Action, t *tool.Tool, in tool.Place) error {
+func restartCall(tx *unit.Tx, old *run.Action, t *tool.Tool, in tool.Place, seen Seen) error {
 	call := old.ProposedCall
 	call.Place = in
-	return ask(tx, call, t, Seen{}, "You asked to try this again. It may already have been done; please check first.")
+	return ask(tx, call, t, seen, "You asked to try this again. It may already have been done; please check first.")
 }
 
 // AskAnew proposes another call, with the place where it acts now, and requests approval. The call replaces one that

@@ -51,8 +51,8 @@ func readAgain(ctx context.Context, ex *unit.Execution, t *tool.Tool, a *run.Act
 		case !tool.IsTransient(err) || try == maxCallTries || backOff(ctx, ex, try, err) != nil:
 			ex.Log.WarnContext(ctx, "what a call rests on could not be read before it", "counter",
 				"precondition_unread", "runId", ex.ID, "actionId", a.ID, "tool", a.Tool, "error", err)
-			return seen, fault.New(fault.Policy, CodeUnchecked, "What the approval of this depends on could not be "+
-				"read just before, so this was not done.").After(fault.As(err).RetryAfter).Because(err)
+			return seen, fault.New(fault.Policy, CodeUnchecked, "The state that this rests on could not be read "+
+				"just before, so it was not done.").After(fault.As(err).RetryAfter).Because(err)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func compared(was, now []tool.Precondition) (approval.Seen, error) {
 		return approval.Seen{}, nil
 	}
 	return approval.Seen{Warnings: changed}.With(now), fault.New(fault.Policy, CodeChanged,
-		"What the approval of this depends on has changed since, so this was not done. Look at the new card.")
+		"The state that this rests on has changed, so it was not done.")
 }
 
 // lookFor reads the present state for the card of a call that replaces another one.

@@ -53,6 +53,7 @@ func (l *Loop) Resolve(ctx context.Context, r approval.Resolution) (*run.View, e
 	if err != nil {
 		return nil, err
 	}
+	r.Look(soon, ex, t)
 	d := decision{Resolution: r, tool: t, places: approval.AskPlaces(soon, ex, ex.Run.Scope(), t)}
 	err = ex.Transition(soon, func(tx *unit.Tx) error { return d.decide(soon, tx) })
 	if d.refused != nil { // whether or not the audit log has it

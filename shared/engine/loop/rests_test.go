@@ -159,3 +159,38 @@ func TestPreconditionPanic(t *testing.T) {
 		}
 	}
 }
+
+// TestPreconditionOfReview starts a call again whose outcome is unknown. The new card shows the present state, and the
+// call rests on it.
+func TestPreconditionOfReview(t *testing.T) {
+	w, room := newEnv(t), "booked by Ken"
+	w.resting(func(string) (string, error) { return room, nil })
+	w.loop.Model = &asked{tool: "send"}
+	v := start(t, w, "tell bob")
+	w.approve(t, v.RunID, 1)
+	w.next = []string{"lost"}
+	if err := w.deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	decide := func(n int, d run.Decision) {
+		t.Helper()
+		_, err := w.loop.Resolve(t.Context(), approval.Resolution{UID: "ana", ApprovalID: run.ApprovalID(v.RunID, n),
+			Decision: d})
+		if err == nil {
+			err = w.deliver(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	room = "booked by Eve"
+	decide(2, run.StartNew)
+	if _, card := w.cardOf(t); !strings.Contains(card, "Room: booked by Eve") || strings.Contains(card, "not be read") {
+		t.Errorf("the card says %q; want the room booked by Eve", card)
+	}
+	room = "booked by Bob"
+	decide(3, run.ApproveOnce)
+	if _, card := w.cardOf(t); len(w.effects) != 0 || !strings.Contains(card, "it is now “booked by Bob”") {
+		t.Errorf("%d effects, and the card says %q; want none, and the room booked by Bob", len(w.effects), card)
+	}
+}
