@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/countersign-run/countersign/shared/agent/passkey"
+	"github.com/countersign-run/countersign/shared/store/document"
 	"github.com/countersign-run/countersign/shared/testkit"
 	"github.com/countersign-run/countersign/shared/testkit/authenticator"
 )
@@ -58,10 +59,18 @@ func TestPasskeyByCode(t *testing.T) {
 		t.Errorf("%d e-mails, want 1", n)
 	}
 	id := passkey.Encode(key.ID)
+	w.prints([]string{`{"kind":"passkey","data":{"id":"` + id + `"`}, "export", "ana")
 	w.prints([]string{id, "Laptop", "passkeys: 1"}, "passkey", "list", "ana")
 	w.prints([]string{"removed"}, "passkey", "remove", "ana", "-id", id)
 	w.prints([]string{"passkeys: 0"}, "passkey", "list", "ana")
 	w.prints([]string{"problems: 0"}, "verify")
+	if err := w.Enrol(t.Context(), "ana", key); err != nil {
+		t.Fatal(err)
+	}
+	w.prints(nil, "delete-user", "ana", "-yes")
+	if w.document(document.PasskeysPath("ana")).Exists() {
+		t.Error("the user's passkeys were not deleted with the user")
+	}
 }
 
 // TestWrongCodes types five wrong codes. The right one then counts no more.

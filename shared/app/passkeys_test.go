@@ -181,6 +181,9 @@ func TestRefusedPasskeys(t *testing.T) {
 			t.Errorf("%s: %v %d %s; want passkey_refused", name, err, a.HTTP, a.Body)
 		}
 	}
+	if log := w.Logs.String(); !strings.Contains(log, "its counter is 1 after 1, as of a copy of the passkey") {
+		t.Errorf("the log does not name the clone:\n%s", log)
+	}
 	if a, err := c.Passkey(t.Context(), r.Approvals[0], "approve_once", []byte(`{"id":"AAAA"}`)); err != nil ||
 		a.HTTP != http.StatusBadRequest {
 		t.Errorf("no assertion: %v %d %s", err, a.HTTP, a.Body)

@@ -395,6 +395,33 @@ func TestOneTimeCode(t *testing.T) {
 	}
 }
 
+// FuzzCheckedAssertion changes one byte of a genuine assertion. No change counts.
+func FuzzCheckedAssertion(f *testing.F) {
+	w := start(f, authenticator.New(site.Origin, site.ID))
+	a, auth, err := w.decide(f, card)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, n := range []int{0, 32, 36, 40, 100, 200} {
+		f.Add(n, byte(1))
+	}
+	f.Fuzz(func(t *testing.T, n int, by byte) {
+		c := *a
+		c.AuthData, c.ClientData, c.Sig = bytes.Clone(a.AuthData), bytes.Clone(a.ClientData), bytes.Clone(a.Sig)
+		n = int(uint(n) % uint(len(a.AuthData)+len(a.ClientData)+len(a.Sig)))
+		for _, part := range [][]byte{c.AuthData, c.ClientData, c.Sig} {
+			if n < len(part) {
+				part[n] ^= by
+				break
+			}
+			n -= len(part)
+		}
+		if err := w.strong.CheckStored(&w.set, card, &c, auth, w.ring); (err == nil) != (by == 0) {
+			t.Errorf("byte %d changed by %d: %v", n, by, err)
+		}
+	})
+}
+
 // BenchmarkCheckStored measures what the check of a passkey adds to the start of a call that needs one.
 func BenchmarkCheckStored(b *testing.B) {
 	w := start(b, authenticator.New(site.Origin, site.ID))

@@ -2,6 +2,7 @@ package approval
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,6 +58,8 @@ func confirm(tx *unit.Tx, ap *run.Approval, d *run.Decided, r Resolution, args j
 	}
 	before, err := strong.Accept(set, tx.Run.UID, &a, challenge, tx.Now)
 	if err != nil {
+		tx.Ex.Log.WarnContext(context.Background(), "a passkey's answer was refused", "counter", "passkey_refused",
+			"runId", tx.Run.ID, "approvalId", ap.ID, "error", err)
 		return nil, fault.New(fault.Policy, fault.CodePasskeyRefused,
 			"The passkey's answer does not confirm this decision. Please try again.").Because(err)
 	}
