@@ -108,7 +108,7 @@ func TestPasskeyInChats(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		link := testkit.Console + "/#/t/" + r.ThreadID
+		link := testkit.Console + "/#/approvals/" + r.Approvals[0].ApprovalID
 		if text := string(a.Body); !strings.Contains(text, link) || strings.Contains(text, "challenge") {
 			t.Errorf("%s: %d %s, want %s and no challenge", protocol, a.HTTP, text, link)
 		}

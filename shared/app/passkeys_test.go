@@ -79,6 +79,10 @@ func (w *signing) passkeys(uid string, change func(*passkey.Set)) {
 func TestPasskeyConfirmsCard(t *testing.T) {
 	w := strong(t, mailRule)
 	r := w.asks("ana")
+	if want := `"passkeyFor":["approve_once","approve_and_always_allow_recipient","approve_with_edits"]`; !strings.Contains(
+		string(r.Body), want) {
+		t.Errorf("%s lacks %s", r.Body, want)
+	}
 	c, err := w.As(t.Context(), "ana")
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +110,7 @@ func TestPasskeyConfirmsCard(t *testing.T) {
 	}
 	if a := resolve("approve_once"); a.Error.Code != "passkey_required" ||
 		strings.Contains(string(a.Body), "challenge") ||
-		!strings.Contains(string(a.Body), `"link":"`+testkit.Console+`/#/t/`+r.ThreadID) {
+		!strings.Contains(string(a.Body), `"link":"`+testkit.Console+`/#/approvals/`+r.Approvals[0].ApprovalID) {
 		t.Errorf("from another page: %s", a.Body)
 	}
 	other := resolve("approve_and_always_allow_recipient", console...)

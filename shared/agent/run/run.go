@@ -186,6 +186,9 @@ type Approval struct {
 	Findings    []Finding       `json:"findings,omitempty"` // parts that come from strangers; at most MaxFindings
 	Refusals    int             `json:"refusals,omitempty"` // number of refused decisions; each is in the audit log
 
+	// PasskeyFor are the decisions that need a passkey, by the rules when the card was made. The rules in force decide.
+	PasskeyFor []Decision `json:"passkeyFor,omitempty"`
+
 	InsteadOf []EarlierCard `json:"insteadOf,omitempty"` // cards that waited already; at most MaxEarlier
 	// RestsOn is what a yes rests on (ProposedCall.RestsOn). The preview of an earlier release did not have it.
 	RestsOn []tool.Precondition `json:"restsOn,omitempty"`

@@ -206,13 +206,14 @@ type ApprovalView struct {
 	ExpiresAt   time.Time       `json:"expiresAt"`
 	HeldUntil   time.Time       `json:"heldUntil,omitzero"` // end of the undo window of an approved call
 	InsteadOf   []EarlierCard   `json:"insteadOf,omitempty"`
+	PasskeyFor  []Decision      `json:"passkeyFor,omitempty"` // of Decisions: see Approval
 }
 
 // View returns the approval in the form that its user sees.
 func (a Approval) View() ApprovalView {
 	return ApprovalView{a.ID, a.Kind, a.RunID, a.ThreadID, cmp.Or(a.Agent, Assistant), a.ActionID, a.Tool, a.Args,
 		a.ArgsHash, a.Ruled.Of(), a.Shown(), cmp.Or(a.TimeZone, timezone.UTC), a.Reason, a.Findings, a.Decisions,
-		a.RequestedAt, a.ExpiresAt, time.Time{}, a.InsteadOf}
+		a.RequestedAt, a.ExpiresAt, time.Time{}, a.InsteadOf, a.PasskeyFor}
 }
 
 // An EventView is a numbered event in the form that a watching client sees: without arguments and model contents.

@@ -14,7 +14,6 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 	"github.com/countersign-run/countersign/shared/base/fault"
 	"github.com/countersign-run/countersign/shared/engine/unit"
-	"github.com/countersign-run/countersign/shared/notify/event"
 	"github.com/countersign-run/countersign/shared/store/document"
 )
 
@@ -26,18 +25,15 @@ func confirm(tx *unit.Tx, ap *run.Approval, d *run.Decided, r Resolution, args j
 	if strong == nil || !d.Decision.Permits() {
 		return nil, nil
 	}
-	needed, err := needsPasskey(tx, tx.Ex.Toolbox.Proposed(tx.Run, tx.State, ap.Tool), d.Decision, args)
-	covers, coversErr := planCovers(ap, args, d.ArgsHash, r.Strict)
-	if err := cmp.Or(err, coversErr); err != nil {
+	covers, err := planCovers(ap, args, d.ArgsHash, r.Strict)
+	if err != nil {
 		return nil, err
 	}
-	if p, is := covers.(run.PlanCovers); is && strong.Rules.Grants && len(p.Grants) > 0 {
-		needed = true
+	t := tx.Ex.Toolbox.Proposed(tx.Run, tx.State, ap.Tool)
+	if needed, err := decisionNeeds(tx, t, d.Decision, args, covers); err != nil || !needed {
+		return nil, err
 	}
 	set := &passkey.Set{}
-	if !needed {
-		return nil, nil
-	}
 	if _, err := tx.Doc(document.PasskeysPath(tx.Run.UID), set); err != nil {
 		return nil, err
 	}
@@ -50,7 +46,7 @@ func confirm(tx *unit.Tx, ap *run.Approval, d *run.Decided, r Resolution, args j
 		return nil, err
 	}
 	if r.Passkey == nil {
-		return nil, askForPasskey(tx, set, challenge)
+		return nil, askForPasskey(tx, ap.ID, set, challenge)
 	}
 	a := *r.Passkey
 	if a.Batch = nil; len(hashes) > 1 {
@@ -67,7 +63,7 @@ func confirm(tx *unit.Tx, ap *run.Approval, d *run.Decided, r Resolution, args j
 }
 
 // askForPasskey returns the error that asks for a passkey, or for the enrolment of one.
-func askForPasskey(tx *unit.Tx, set *passkey.Set, challenge []byte) error {
+func askForPasskey(tx *unit.Tx, approvalID string, set *passkey.Set, challenge []byte) error {
 	strong := tx.Ex.Strong
 	enrolled := strong.Enrolled(set, tx.Run.UID)
 	needed := &passkey.Needed{Origin: strong.Site.Origin}
@@ -77,7 +73,7 @@ func askForPasskey(tx *unit.Tx, set *passkey.Set, challenge []byte) error {
 			"Add one in the console: %s", needed.Link).Because(needed)
 	}
 	needed.Options = strong.Ask(challenge, enrolled)
-	needed.Link = event.Link(strong.Site.Console, tx.Run.ThreadID)
+	needed.Link = strong.Site.Console + "/#/approvals/" + approvalID
 	return fault.New(fault.Policy, fault.CodePasskeyRequired, "This decision needs your passkey. Decide in the "+
 		"console: %s", needed.Link).Because(needed)
 }
@@ -98,6 +94,36 @@ func planCovers(ap *run.Approval, args json.RawMessage, hash string, strict bool
 		return nil, err
 	}
 	return covers, nil
+}
+
+// passkeyFor returns the decisions of the card that need a passkey.
+func passkeyFor(tx *unit.Tx, ap *run.Approval, t *tool.Tool) (all []run.Decision, err error) {
+	if tx.Ex.Strong == nil {
+		return nil, nil
+	}
+	covers, err := planCovers(ap, ap.Args, ap.ArgsHash, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range ap.Decisions {
+		needed, err := decisionNeeds(tx, t, d, ap.Args, covers)
+		if err != nil {
+			return nil, err
+		}
+		if needed && d.Permits() {
+			all = append(all, d)
+		}
+	}
+	return all, nil
+}
+
+// decisionNeeds reports whether a decision that permits something needs a passkey. covers is what the confirmation of a
+// plan permits, or nil.
+func decisionNeeds(tx *unit.Tx, t *tool.Tool, d run.Decision, args json.RawMessage, covers any) (bool, error) {
+	if p, is := covers.(run.PlanCovers); is && tx.Ex.Strong.Rules.Grants && len(p.Grants) > 0 {
+		return true, nil
+	}
+	return needsPasskey(tx, t, d, args)
 }
 
 // needsPasskey reports whether the decision about the call needs a passkey by the operator's rules. A user's own call

@@ -107,6 +107,9 @@ func withCard(tx *unit.Tx, a *run.Action, kind run.Kind, reason string) (*run.Ap
 	if ap.Decisions, err = decisions(tx, t, a, kind, verdict); err != nil {
 		return nil, err
 	}
+	if ap.PasskeyFor, err = passkeyFor(tx, ap, t); err != nil {
+		return nil, err
+	}
 	ap.ToolVersion, ap.Rule, ap.Ruled = t.Version(), verdict.Rule, run.RuledBy(verdict.CallPolicy)
 	ap.RestsOn = a.RestsOn
 	ap.Findings = withReopened(findings(verdict.Tainted), a.Reopens)
