@@ -297,7 +297,7 @@ func TestFunctionLinksClients(t *testing.T) {
 		"github.com/countersign-run/countersign/shared/tools/action":      "actions",
 		"github.com/countersign-run/countersign/shared/config/agentfiles": "agents"}
 	acting := "actions agents fetch files gemini keys pubsub tools"
-	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "agents files pubsub",
+	want := map[string]string{"run": acting, "stream": acting, "resume": acting, "sweep": "agents files keys pubsub",
 		"approvals-resolve": "actions agents keys pubsub repositories tools",
 		"runs":              "actions agents files keys pubsub tools",
 		"files":             "files keys",

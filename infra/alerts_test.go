@@ -21,7 +21,7 @@ func TestAlertsLogFilters(t *testing.T) {
 	}
 	var source strings.Builder
 	for _, room := range []string{"engine/loop", "engine/unit", "engine/outbox", "engine/effect",
-		"engine/approval", "engine/quota"} {
+		"engine/approval", "engine/quota", "api", "receipts/translog"} {
 		files, err := filepath.Glob("../shared/" + room + "/*.go")
 		if err != nil || len(files) == 0 {
 			t.Fatal(room, err)

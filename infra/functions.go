@@ -34,7 +34,8 @@ type Part struct {
 type Role struct {
 	Role string `json:"role"`
 	// On is project, database (a condition on the project's grant), topic, sweeps or events (topics), tokens, receipts,
-	// decisions or enrolment (KMS keys), or files (a bucket).
+	// decisions, enrolment or log-key (KMS keys), files or log (buckets), or checkpoint (one object of the bucket
+	// log).
 	On string `json:"on"`
 }
 
@@ -232,7 +233,7 @@ func (p Part) check() error {
 	for _, r := range p.Roles {
 		if !strings.HasPrefix(r.Role, "roles/") ||
 			!slices.Contains([]string{"project", "database", "topic", "sweeps", "events", "tokens",
-				"receipts", "decisions", "enrolment", "files"}, r.On) {
+				"receipts", "decisions", "enrolment", "files", "log", "checkpoint", "log-key"}, r.On) {
 			return fmt.Errorf("role %q on %q: Terraform does not grant it", r.Role, r.On)
 		}
 	}

@@ -81,6 +81,8 @@ module "agent" {
   files        = var.files
   audit_log    = var.audit_log
 
+  transparency_log = var.transparency_log
+
   alert_emails = var.alert_emails
   events       = var.events
   webhooks     = var.webhooks

@@ -291,6 +291,12 @@ variable "files" {
   description = "Uploaded files: for how many days Google can bring back a deleted one; 0: not at all. null: no files can be uploaded."
 }
 
+variable "transparency_log" {
+  type        = object({ version = optional(number, 1), public_keys = optional(string, "") })
+  default     = null
+  description = "The log of the audit's hashes. version: the version of the key log that signs its checkpoints. public_keys: the keys of earlier versions (ops checkpoint save prints them). Null: there is no log."
+}
+
 variable "audit_log" {
   type = object({
     retention_days = optional(number, 400)

@@ -13,32 +13,48 @@ import (
 
 	"golang.org/x/mod/sumdb/note"
 
+	logpart "github.com/countersign-run/countersign/shared/app/translog"
+	"github.com/countersign-run/countersign/shared/base/kmskey"
 	"github.com/countersign-run/countersign/shared/config"
 	"github.com/countersign-run/countersign/shared/receipts/translog"
 	"github.com/countersign-run/countersign/shared/store/audit"
 )
 
-// openLog returns the files and the public keys of the deployment's log. It returns nil if there is none.
-func openLog(ctx context.Context, cfg config.Config, folder string) (translog.Objects, note.Verifiers, error) {
-	if cfg.Store != "embedded" {
-		return nil, nil, nil
+// openLog returns the files of the deployment's log, and the verifier keys of its checkpoints. It returns nil if there
+// is no log. folder is a copy of the log, or empty.
+func openLog(ctx context.Context, cfg config.Config, folder string) (log translog.Objects, keys string, err error) {
+	if folder != "" {
+		log = translog.NewFolder(folder)
+	} else if log = logpart.Open(cfg); log == nil {
+		return nil, "", nil
 	}
-	if _, err := os.Stat(filepath.Join(cfg.DataDir, translog.KeyFile)); errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil // the store is of a release without a log, or was never swept
+	origin, key := translog.BucketOrigin(cfg.LogBucket), translog.PublicKey(nil)
+	switch {
+	case cfg.LogPublicKeys != "":
+		return log, cfg.LogPublicKeys, nil
+	case cfg.LogKMSKey != "":
+		kms, err := kmskey.Open(ctx, cfg.LogKMSKey)
+		if err != nil {
+			return nil, "", err
+		}
+		defer kms.Close()
+		key = kms
+	case cfg.Store == "embedded":
+		if _, err := os.Stat(filepath.Join(cfg.DataDir, translog.KeyFile)); errors.Is(err, fs.ErrNotExist) {
+			return nil, "", nil // the store is of a release without a log, or was never swept
+		}
+		local, err := translog.LocalKey(cfg.DataDir)
+		if err != nil {
+			return nil, "", err
+		}
+		if key = local; cfg.LogBucket == "" {
+			origin = local.Origin()
+		}
+	default:
+		return nil, "", errors.New("set LOG_PUBLIC_KEYS or LOG_KMS_KEY: the log's checkpoints need a key")
 	}
-	key, err := translog.LocalKey(cfg.DataDir)
-	if err != nil {
-		return nil, nil, err
-	}
-	text, err := translog.VerifierKey(ctx, key.Origin(), key)
-	if err != nil {
-		return nil, nil, err
-	}
-	keys, err := translog.ParseKeys(text)
-	if folder == "" {
-		folder = filepath.Join(cfg.DataDir, translog.FolderDir)
-	}
-	return translog.NewFolder(folder), keys, err
+	keys, err = translog.VerifierKey(ctx, origin, key)
+	return log, keys, err
 }
 
 // checkpointOf saves the log's checkpoint in a file, outside of the reach of those who can change the log.
@@ -51,12 +67,16 @@ func checkpointOf(*flag.FlagSet) runFunc {
 		if err != nil {
 			return err
 		}
-		log, keys, err := openLog(ctx, cfg, "")
+		log, key, err := openLog(ctx, cfg, "")
 		if err != nil {
 			return err
 		}
 		if log == nil {
 			return errNoLog
+		}
+		keys, err := translog.ParseKeys(key)
+		if err != nil {
+			return err
 		}
 		text, now, err := translog.Saved(ctx, log, keys)
 		if errors.Is(err, translog.ErrGone) {
@@ -75,7 +95,7 @@ func checkpointOf(*flag.FlagSet) runFunc {
 		if err := os.WriteFile(args[1], text, 0o600); err != nil {
 			return err
 		}
-		return o.printf("saved: %d entries of the log %s", now.N, now.Origin)
+		return o.printf("saved: %d entries of the log %s\nLOG_PUBLIC_KEYS=%s", now.N, now.Origin, key)
 	}
 }
 
@@ -110,9 +130,6 @@ type unlogged struct {
 
 // begin reads the log. It must precede the reading of the entries: an entry that is committed later is newer.
 func (c *checker) begin(ctx context.Context, log translog.Objects, keys note.Verifiers, kept ...translog.Kept) error {
-	if log == nil {
-		return nil
-	}
 	l, faults, err := translog.Read(ctx, log, keys, kept...)
 	if err != nil {
 		return err

@@ -149,7 +149,7 @@ func TestVerifyLog(t *testing.T) {
 			if err := os.RemoveAll(l.log("tile")); err != nil {
 				l.Fatal(err)
 			}
-		}, []string{"log: the log is incomplete: tile/entries/000.p/21: translog: there is no such object"}},
+		}, []string{"log: the log is incomplete: tile/entries/000.p/21: blob: there is no such object"}},
 		"the log is gone": {func(l *ledger) {
 			if err := os.RemoveAll(l.log()); err != nil {
 				l.Fatal(err)

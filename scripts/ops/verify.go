@@ -60,12 +60,18 @@ func (o *operator) verify(ctx context.Context, runID, saved, folder string) (fou
 
 // readLog reads the log with which the check compares the store.
 func (o *operator) readLog(ctx context.Context, cfg config.Config, c *checker, saved, folder string) error {
-	log, keys, err := openLog(ctx, cfg, folder)
+	log, key, err := openLog(ctx, cfg, folder)
+	switch {
+	case err != nil:
+		return err
+	case log == nil && saved+folder != "":
+		return errNoLog
+	case log == nil:
+		return nil
+	}
+	keys, err := translog.ParseKeys(key)
 	if err != nil {
 		return err
-	}
-	if log == nil && saved+folder != "" {
-		return errNoLog
 	}
 	var kept []translog.Kept
 	if saved != "" {

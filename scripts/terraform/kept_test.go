@@ -139,6 +139,8 @@ func bucketsHold(t testing.TB, s state) {
 			if versioned || len(b.SoftDelete) != 1 || b.SoftDelete[0].Seconds != 0 {
 				t.Errorf("the bucket %s keeps deleted files", b.Name)
 			}
+		case strings.HasSuffix(b.Name, "-log") && (len(b.SoftDelete) != 1 || b.SoftDelete[0].Seconds < 90*86400):
+			t.Errorf("the bucket %s keeps no deleted objects of the log", b.Name)
 		case !versioned:
 			t.Errorf("the bucket %s keeps no older objects", b.Name)
 		}

@@ -95,6 +95,15 @@ type Config struct {
 	// FILES_BUCKET: the bucket of Cloud Storage for uploaded files, which TOKEN_KMS_KEY or TOKEN_KEY encrypts. With the
 	// embedded store the default is the folder `files` in DATA_DIR; with Firestore no files can be uploaded by default
 	FilesBucket string
+	// LOG_BUCKET: the bucket of Cloud Storage for the log of the audit's hashes (shared/receipts/translog). With the
+	// embedded store the default is the folder `log` in DATA_DIR; with Firestore there is no log by default
+	LogBucket string
+	// LOG_KMS_KEY: a Cloud KMS key version (EC_SIGN_ED25519) that signs the log's checkpoints; the default with the
+	// embedded store is a key in DATA_DIR
+	LogKMSKey string
+	// LOG_PUBLIC_KEYS: the keys that check the log's checkpoints, as `ops checkpoint save` prints them, with commas
+	// between them. The sweep needs those of earlier versions of the key
+	LogPublicKeys string
 	// STORAGE_EMULATOR_HOST: a server with Cloud Storage's API in place of Google's, for tests
 	StorageEmulator string
 	// GOOGLE_CLOUD_PROJECT: the project of Firestore, Pub/Sub and traces

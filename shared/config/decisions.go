@@ -3,8 +3,11 @@ package config
 import (
 	"net"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/countersign-run/countersign/shared/agent/decision"
+	"github.com/countersign-run/countersign/shared/base/lazyregexp"
 )
 
 const decisionKeys = "1 to 50 public Ed25519 keys in PEM, or their DER in base64 with commas between them, as `ops " +
@@ -53,4 +56,15 @@ func (l *loader) strong(c *Config, signed bool) {
 	}
 	l.require(set && c.Store != "embedded" || c.EnrolmentKMSKey != "", "ENROLMENT_PUBLIC_KEYS", enrolmentKeys)
 	l.refuse(!signed, "STRONG_APPROVAL", "DECISIONS to be sign or require, or to be unset")
+}
+
+var verifierKey = lazyregexp.New(`^[^\s+,]+\+[0-9a-f]{8}\+[A-Za-z0-9+/]+=*$`)
+
+// areVerifierKeys reports whether v has the form of verifier keys of notes (C2SP signed-note), with commas between
+// them. Package translog, which checks them, is not linked into every function.
+func areVerifierKeys(v string) bool {
+	keys := strings.Split(v, ",")
+	return len(keys) <= 50 && !slices.ContainsFunc(keys, func(one string) bool {
+		return !verifierKey.MatchString(strings.TrimSpace(one))
+	})
 }

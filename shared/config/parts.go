@@ -55,6 +55,12 @@ func (l *loader) store(c *Config) {
 	c.FirestoreEmulator = l.text("FIRESTORE_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:8081", isHostPort)
 	c.FilesBucket = l.text("FILES_BUCKET", "", "the name of a bucket of Cloud Storage, such as my-project-agent-files",
 		isBucket)
+	c.LogBucket = l.text("LOG_BUCKET", "", "the name of a bucket of Cloud Storage, such as my-project-agent-log",
+		isBucket)
+	c.LogKMSKey = l.text("LOG_KMS_KEY", "", receiptKMS, isKMSVersion)
+	c.LogPublicKeys = l.text("LOG_PUBLIC_KEYS", "",
+		"1 to 50 verifier keys such as NAME+HASH+KEY, with commas between them", areVerifierKeys)
+	l.require(c.LogKMSKey != "" && c.LogBucket == "", "LOG_BUCKET", "a bucket, because LOG_KMS_KEY is set")
 	c.StorageEmulator = l.text("STORAGE_EMULATOR_HOST", "", "a host and a port, such as 127.0.0.1:4443", isHostPort)
 	l.retention(c)
 	if l.deployed && c.Store == "embedded" {

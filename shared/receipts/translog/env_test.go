@@ -78,7 +78,7 @@ func (m *inMemory) Replace(_ context.Context, name string, was, data []byte) err
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !bytes.Equal(m.files[name], was) {
-		return translog.ErrMoved
+		return store.ErrConflict
 	}
 	m.files[name] = data
 	return nil

@@ -15,10 +15,13 @@ import (
 	"sync"
 
 	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/countersign-run/countersign/shared/store"
+	"github.com/countersign-run/countersign/shared/store/blob"
 )
 
 // ErrGone means that no object has the name.
-var ErrGone = errors.New("translog: there is no such object")
+var ErrGone = blob.ErrGone
 
 // Objects are the files of a log.
 type Objects interface {
@@ -26,15 +29,12 @@ type Objects interface {
 	Create(ctx context.Context, name string, data []byte) error
 	// Read returns an object's bytes, or [ErrGone].
 	Read(ctx context.Context, name string) ([]byte, error)
-	// Replace stores the object that may change, unless another process has replaced the bytes that were read. Nil
-	// stands for no object.
+	// Replace stores the object that may change, or returns [store.ErrConflict] if another process has replaced the
+	// bytes that were read. Nil stands for no object.
 	Replace(ctx context.Context, name string, was, data []byte) error
 	// List returns the sorted names of the objects in a folder.
 	List(ctx context.Context, folder string) ([]string, error)
 }
-
-// ErrMoved means that another process has replaced the object.
-var ErrMoved = errors.New("translog: another process has published")
 
 // The names of objects. Hourly has the first checkpoint of each hour.
 const (
@@ -106,7 +106,7 @@ func (f *Folder) Replace(ctx context.Context, name string, was, data []byte) err
 			return err
 		}
 		if !bytes.Equal(old, was) {
-			return ErrMoved
+			return store.ErrConflict
 		}
 		return place(root, name, data, root.Rename)
 	})

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 
 	"github.com/countersign-run/countersign/shared/store"
@@ -66,6 +65,7 @@ type Publisher struct {
 	Objects Objects
 	Signer  Signer
 	Origin  string
+	Keys    string // further verifier keys, of earlier versions of the signer's key
 	Now     func() time.Time
 	Log     *slog.Logger
 	Metrics *metrics.Metrics
@@ -113,7 +113,7 @@ func (p *Publisher) Publish(ctx context.Context) (added int, err error) {
 		}
 		n, more, err := p.batch(ctx)
 		added += n
-		if errors.Is(err, store.ErrConflict) || errors.Is(err, ErrMoved) {
+		if errors.Is(err, store.ErrConflict) {
 			p.from = nil
 			return added, nil // another process publishes
 		}
@@ -353,7 +353,9 @@ func (p *Publisher) finish(ctx context.Context, doc store.Doc, h *head) (resumed
 			return false, err
 		}
 	}
-	p.Metrics.Measure(lag, p.Now().Sub(h.Oldest).Seconds())
+	if h.From.After == "" && !h.From.Settled.IsZero() { // not when the log begins with the entries of earlier releases
+		p.Metrics.Measure(lag, p.Now().Sub(h.Oldest).Seconds())
+	}
 	h.Tree, h.Batch, h.Oldest = tree, nil, time.Time{}
 	return false, p.commit(ctx, &doc, h)
 }
@@ -389,11 +391,14 @@ func (p *Publisher) checkpoint(ctx context.Context) (text []byte, c Checkpoint, 
 	if err != nil {
 		return nil, c, err
 	}
-	v, err := note.NewVerifier(key)
+	if p.Keys != "" {
+		key += "," + p.Keys
+	}
+	keys, err := ParseKeys(key)
 	if err != nil {
 		return nil, c, err
 	}
-	c, err = ParseCheckpoint(text, note.VerifierList(v))
+	c, err = ParseCheckpoint(text, keys)
 	return text, c, err
 }
 

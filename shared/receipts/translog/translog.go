@@ -102,14 +102,22 @@ func ParseCheckpoint(text []byte, keys note.Verifiers) (c Checkpoint, err error)
 	return Checkpoint{lines[0], tlog.Tree{N: size, Hash: tlog.Hash(root)}}, nil
 }
 
+// A PublicKey is the public half of an Ed25519 key.
+type PublicKey interface {
+	Public(ctx context.Context) (ed25519.PublicKey, error)
+}
+
 // A Signer signs checkpoints with an Ed25519 key.
 type Signer interface {
-	Public(ctx context.Context) (ed25519.PublicKey, error)
+	PublicKey
 	Sign(ctx context.Context, data []byte) ([]byte, error)
 }
 
+// BucketOrigin returns the name of the log in a bucket of Cloud Storage.
+func BucketOrigin(bucket string) string { return "storage.googleapis.com/" + bucket }
+
 // VerifierKey returns the text that identifies the key of the log with this origin (C2SP signed-note).
-func VerifierKey(ctx context.Context, origin string, s Signer) (string, error) {
+func VerifierKey(ctx context.Context, origin string, s PublicKey) (string, error) {
 	public, err := s.Public(ctx)
 	if err != nil {
 		return "", err
@@ -117,15 +125,25 @@ func VerifierKey(ctx context.Context, origin string, s Signer) (string, error) {
 	return note.NewEd25519VerifierKey(origin, public)
 }
 
-// ParseKeys parses verifier keys with commas between them.
+// maxKeys is the maximum number of keys of a log.
+const maxKeys = 50
+
+var errKeys = fmt.Errorf("translog: expected 1 to %d verifier keys such as NAME+HASH+KEY, with commas between them",
+	maxKeys)
+
+// ParseKeys parses verifier keys with commas between them. A key can be listed twice.
 func ParseKeys(text string) (note.Verifiers, error) {
 	var all []note.Verifier
+	seen := map[string]bool{}
 	for one := range strings.SplitSeq(text, ",") {
-		v, err := note.NewVerifier(strings.TrimSpace(one))
-		if err != nil {
-			return nil, fmt.Errorf("translog: expected verifier keys such as NAME+HASH+KEY, with commas between them")
+		if one = strings.TrimSpace(one); seen[one] {
+			continue
 		}
-		all = append(all, v)
+		v, err := note.NewVerifier(one)
+		if err != nil || len(all) == maxKeys {
+			return nil, errKeys
+		}
+		seen[one], all = true, append(all, v)
 	}
 	return note.VerifierList(all...), nil
 }

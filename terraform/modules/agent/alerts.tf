@@ -129,6 +129,11 @@ locals {
       severity = "CRITICAL"
       log      = "resource.type=\"cloud_run_revision\" AND jsonPayload.counter=\"forged_decision\""
     }
+    log-failed = {
+      name     = "The log of the audit was not published, or does not match the database"
+      severity = "CRITICAL"
+      log      = "resource.type=\"cloud_run_revision\" AND (jsonPayload.counter=\"log_failed\" OR jsonPayload.counter=\"log_ahead\")"
+    }
     step-given-up = {
       name     = "A step of a run was given up, or a tool panicked"
       severity = "WARNING"
@@ -142,6 +147,12 @@ locals {
       name     = "An effect has waited a day for somebody to say whether it happened"
       severity = "WARNING"
       query    = "max(max_over_time({\"countersign.approval.oldest\", \"countersign.approval.kind\"=\"review\"}[6m])) > 86400"
+      duration = "0s"
+    }
+    log-lags = {
+      name     = "The log of the audit is more than two minutes behind"
+      severity = "ERROR"
+      query    = "max(max_over_time({\"countersign.log.lag\"}[6m])) > 120"
       duration = "0s"
     }
     model-fails = {

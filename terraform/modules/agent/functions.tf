@@ -22,7 +22,7 @@ locals {
   services  = "${var.prefix}-(${join("|", keys(local.functions))})"
 
   # If the model is called with a key, its part needs the key and not the role. Without declared actions, no action key is needed.
-  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.mcp_servers == null ? { servers = "no-servers" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.webhooks == null ? { webhooks = "no-webhooks" } : {}, var.devices ? {} : { devices = "no-devices" }, var.mail == null ? { mail = "no-mail" } : {}, var.traces == null ? { traces = "no-traces" } : var.traces.headers ? { traces = "traces-key" } : {}, !var.metrics ? { metrics = "no-metrics" } : try(var.traces.headers, false) ? { metrics = "metrics-key" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {}, local.signed ? {} : { decisions = "no-decisions", forwards = "no-forwards" }, local.strong ? {} : { enrolment = "no-enrolment" }, var.files == null ? { files = "no-files", uploads = "no-uploads", objects = "no-objects" } : {})
+  instead    = merge(var.model.access == "key" ? { model = "model-key" } : {}, var.actions == null ? { actions = "no-actions" } : {}, var.agents == null ? { agents = "no-agents" } : {}, var.mcp_servers == null ? { servers = "no-servers" } : {}, var.github == null ? { github = "no-github" } : {}, var.containers == null ? { containers = "no-containers", engine = "no-engine" } : {}, var.webhooks == null ? { webhooks = "no-webhooks" } : {}, var.devices ? {} : { devices = "no-devices" }, var.mail == null ? { mail = "no-mail" } : {}, var.traces == null ? { traces = "no-traces" } : var.traces.headers ? { traces = "traces-key" } : {}, !var.metrics ? { metrics = "no-metrics" } : try(var.traces.headers, false) ? { metrics = "metrics-key" } : {}, var.receipts == null ? { receipts = "no-receipts" } : var.receipts.kms_key_version != "" ? { receipts = "receipts-kms" } : {}, local.signed ? {} : { decisions = "no-decisions", forwards = "no-forwards" }, local.strong ? {} : { enrolment = "no-enrolment" }, var.files == null ? { files = "no-files", uploads = "no-uploads", objects = "no-objects" } : {}, var.transparency_log == null ? { log = "no-log" } : {})
   signed     = try(var.decisions.public_keys, "") != ""
   strong     = local.signed && try(var.passkeys.public_keys, "") != ""
   parts_of   = { for name, f in local.functions : name => [for part in f.parts : local.list.parts[lookup(local.instead, part, part)]] }
@@ -90,6 +90,9 @@ locals {
     RECEIPT_KMS_KEY                                    = try(var.receipts.kms_key_version, null)
     TOKEN_KMS_KEY                                      = google_kms_crypto_key.tokens.id
     FILES_BUCKET                                       = local.files_bucket
+    LOG_BUCKET                                         = local.log_bucket
+    LOG_KMS_KEY                                        = try("${google_kms_crypto_key.log[0].id}/cryptoKeyVersions/${var.transparency_log.version}", null)
+    LOG_PUBLIC_KEYS                                    = try(var.transparency_log.public_keys, "") != "" ? var.transparency_log.public_keys : null
   }
   settings = merge(
     var.settings,
@@ -158,6 +161,8 @@ module "function" {
     decisions = try(google_kms_crypto_key.decisions[0].id, "")
     enrolment = try(google_kms_crypto_key.enrolment[0].id, "")
     files     = local.files_bucket == null ? "" : local.files_bucket
+    log       = local.log_bucket == null ? "" : local.log_bucket
+    log_key   = try(google_kms_crypto_key.log[0].id, "")
   }
   labels = local.labels
 

@@ -79,6 +79,16 @@ variable "files" {
   }
 }
 
+variable "transparency_log" {
+  type        = object({ version = optional(number, 1), public_keys = optional(string, "") })
+  default     = null
+  description = "The log of the audit's hashes. version: the version of the key log that signs its checkpoints. public_keys: the keys of earlier versions (ops checkpoint save prints them). Null: there is no log."
+  validation {
+    condition     = var.transparency_log == null ? true : var.transparency_log.version >= 1 && floor(var.transparency_log.version) == var.transparency_log.version
+    error_message = "transparency_log.version must be the number of a version."
+  }
+}
+
 variable "audit_log" {
   type = object({
     retention_days = optional(number, 400)

@@ -94,6 +94,34 @@ resource "google_storage_bucket_iam_member" "files" {
   member = google_service_account.runtime.member
 }
 
+resource "google_storage_bucket_iam_member" "log" {
+  for_each = toset([for r in var.roles : r.role if r.on == "log"])
+
+  bucket = var.on.log
+  role   = each.value
+  member = google_service_account.runtime.member
+}
+
+resource "google_storage_bucket_iam_member" "checkpoint" {
+  for_each = toset([for r in var.roles : r.role if r.on == "checkpoint"])
+
+  bucket = var.on.log
+  role   = each.value
+  member = google_service_account.runtime.member
+  condition {
+    title      = "only the checkpoint"
+    expression = "resource.name == 'projects/_/buckets/${var.on.log}/objects/checkpoint'"
+  }
+}
+
+resource "google_kms_crypto_key_iam_member" "log" {
+  for_each = toset([for r in var.roles : r.role if r.on == "log-key"])
+
+  crypto_key_id = var.on.log_key
+  role          = each.value
+  member        = google_service_account.runtime.member
+}
+
 resource "google_secret_manager_secret_iam_member" "runtime" {
   for_each = var.secrets
 

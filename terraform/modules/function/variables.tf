@@ -178,14 +178,14 @@ variable "roles" {
   default     = []
   description = "The roles of the function's parts, and the resources that they are granted on."
   validation {
-    condition     = alltrue([for r in var.roles : contains(["project", "database", "topic", "sweeps", "events", "tokens", "receipts", "decisions", "enrolment", "files"], r.on)])
-    error_message = "A role is granted on the project, the database, one of the topics, a key, or the bucket of files."
+    condition     = alltrue([for r in var.roles : contains(["project", "database", "topic", "sweeps", "events", "tokens", "receipts", "decisions", "enrolment", "files", "log", "checkpoint", "log-key"], r.on)])
+    error_message = "A role is granted on the project, the database, one of the topics, a key, a bucket, or the checkpoint in the bucket of the log."
   }
 }
 
 variable "on" {
-  type        = object({ database = string, topic = string, sweeps = string, events = string, tokens = string, receipts = optional(string, ""), decisions = optional(string, ""), enrolment = optional(string, ""), files = optional(string, "") })
-  description = "The resources that roles are granted on: the database, the topics of resumes, sweeps and events, the key of tokens, the keys of receipts, decisions and passkeys if Cloud KMS signs them, and the bucket of uploaded files."
+  type        = object({ database = string, topic = string, sweeps = string, events = string, tokens = string, receipts = optional(string, ""), decisions = optional(string, ""), enrolment = optional(string, ""), files = optional(string, ""), log = optional(string, ""), log_key = optional(string, "") })
+  description = "The resources that roles are granted on: the database, the topics of resumes, sweeps and events, the key of tokens, the keys of receipts, decisions and passkeys if Cloud KMS signs them, the bucket of uploaded files, and the bucket and the key of the log of the audit."
 }
 
 variable "labels" {

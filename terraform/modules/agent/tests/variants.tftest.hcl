@@ -242,6 +242,24 @@ run "with_signed_decisions" {
   }
 }
 
+run "with_a_log_of_the_audit" {
+  variables {
+    transparency_log = {}
+  }
+  assert {
+    condition     = toset([for name, parts in local.parts_of : name if anytrue([for p in parts : anytrue([for r in try(p.roles, []) : contains(["log", "log-key", "checkpoint"], r.on)])])]) == toset(["sweep"])
+    error_message = "Only the sweep writes the log and signs its checkpoints."
+  }
+  assert {
+    condition     = google_storage_bucket.log[0].versioning[0].enabled && google_storage_bucket.log[0].public_access_prevention == "enforced" && google_kms_crypto_key.log[0].version_template[0].algorithm == "EC_SIGN_ED25519"
+    error_message = "The bucket keeps each version of the checkpoint, and the key signs with Ed25519."
+  }
+  assert {
+    condition     = endswith(local.environment.LOG_KMS_KEY, "/cryptoKeyVersions/1") && local.environment.LOG_BUCKET == google_storage_bucket.log[0].name && local.environment.LOG_PUBLIC_KEYS == null
+    error_message = "The sweep knows the bucket and the version of the key."
+  }
+}
+
 run "with_receipts" {
   variables {
     receipts        = { jwks = "{\"keys\":[{\"kty\":\"OKP\",\"x\":\"AA\"}]}" }
