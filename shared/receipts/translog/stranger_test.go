@@ -85,7 +85,8 @@ func signedTree(t *testing.T, text []byte, origin string, key ed25519.PublicKey)
 	body, signature, found := strings.Cut(string(text), "\n\n")
 	body += "\n"
 	id := sha256.Sum256(slices.Concat([]byte(origin+"\n"), []byte{1}, key))
-	sig, err := base64.StdEncoding.DecodeString(strings.TrimSuffix(strings.TrimPrefix(signature, "— "+origin+" "), "\n"))
+	signature = strings.TrimSuffix(strings.TrimPrefix(signature, "— "+origin+" "), "\n")
+	sig, err := base64.StdEncoding.DecodeString(signature)
 	if !found || err != nil || !bytes.HasPrefix(sig, id[:4]) || !ed25519.Verify(key, []byte(body), sig[4:]) {
 		t.Fatalf("the checkpoint is not signed: %q", text)
 	}

@@ -64,6 +64,8 @@ run "wrong_inputs_are_refused" {
     decisions = { public_keys = "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC" }
     # passkeys without rules
     passkeys = { file = "" }
+    # no version
+    transparency_log = { version = 0 }
     # an oauth client by its title
     oauth_client_id = "Countersign"
     # an unknown send mode
@@ -121,6 +123,7 @@ run "wrong_inputs_are_refused" {
     var.settings,
     var.side_effects,
     var.traces,
+    var.transparency_log,
     var.webhooks,
     var.worker_pool,
   ]
