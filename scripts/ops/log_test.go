@@ -255,3 +255,33 @@ func (l *ledger) restore(dir string) {
 	}
 	l.open()
 }
+
+// TestVerifyExport checks an export and a copy of the log on a machine without the store and without the log's key.
+func TestVerifyExport(t *testing.T) {
+	l := logged(t)
+	dir := filepath.Join(t.TempDir(), "audit")
+	if code, out, errs := exec(t, l.env, "audit", "export", "-out", dir); code != 0 {
+		t.Fatalf("status %d: %s%s", code, out, errs)
+	}
+	_, out, _ := exec(t, l.env, "checkpoint", "save", filepath.Join(t.TempDir(), "kept"))
+	_, keys, _ := strings.Cut(strings.TrimSpace(out), "LOG_PUBLIC_KEYS=")
+	elsewhere := ledger{T: t, env: map[string]string{"DATA_DIR": t.TempDir(), "LOG_PUBLIC_KEYS": keys}}
+	code, lines := elsewhere.audit("-entries", dir, "-log", l.log())
+	if want := []string{"log: 21 entries, 0 newer ones are not published yet",
+		"entries: 21, runs: 3, problems: 0"}; code != intact || !slices.Equal(lines, want) {
+		t.Errorf("status %d: %q, want %q", code, lines, want)
+	}
+	file := filepath.Join(dir, began.Format(time.DateOnly)+".ndjson")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := strings.LastIndexByte(strings.TrimSuffix(string(text), "\n"), '\n') + 1
+	if err := os.WriteFile(file, text[:cut], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, lines = elsewhere.audit("-entries", dir, "-log", l.log())
+	if code != tampered || !strings.HasPrefix(lines[0], "log: entry 20 of the log is not in the store") {
+		t.Errorf("without the last line: status %d: %q", code, lines)
+	}
+}

@@ -16,17 +16,19 @@ import (
 // It names each revoked permission that a document grants again. It only reads, so you can run it while the functions
 // run. Each problem is one line that names the run and the entry.
 func verify(flags *flag.FlagSet) runFunc {
-	runID := flags.String("run", "", "check only the chain of this `RUN`, without the log")
-	saved := flags.String("checkpoint", "", "a `FILE` of ops checkpoint save, which the log must still contain")
-	folder := flags.String("log", "", "the `FOLDER` of a copy of the log, instead of the log in DATA_DIR")
+	var v verification
+	flags.StringVar(&v.run, "run", "", "check only the chain of this `RUN`, without the log")
+	flags.StringVar(&v.saved, "checkpoint", "", "a `FILE` of ops checkpoint save, which the log must still contain")
+	flags.StringVar(&v.folder, "log", "", "the `FOLDER` of a copy of the log, instead of the deployment's log")
+	flags.StringVar(&v.exported, "entries", "", "a `FOLDER` of ops audit export with all days, instead of the store")
 	return func(ctx context.Context, o *operator, _ []string) error {
-		if *runID != "" && !run.ValidID(*runID) {
+		switch {
+		case v.run != "" && !run.ValidID(v.run):
 			return errors.New("-run is not a valid run ID")
+		case v.run != "" && v.saved+v.folder+v.exported != "":
+			return errors.New("-run checks no log, so -checkpoint, -log and -entries do not apply")
 		}
-		if *runID != "" && *saved+*folder != "" {
-			return errors.New("-run checks no log, so -checkpoint and -log do not apply")
-		}
-		found, err := o.verify(ctx, *runID, *saved, *folder)
+		found, err := o.verify(ctx, v)
 		if found && err == nil {
 			return errFailed
 		}
@@ -34,23 +36,40 @@ func verify(flags *flag.FlagSet) runFunc {
 	}
 }
 
-// verify opens the store, checks the audit, and prints the result.
-func (o *operator) verify(ctx context.Context, runID, saved, folder string) (found bool, err error) {
+// verification has the flags of verify.
+type verification struct{ run, saved, folder, exported string }
+
+// verify checks the audit of the store, or of an export, and prints the result.
+func (o *operator) verify(ctx context.Context, v verification) (found bool, err error) {
+	c := checker{now: time.Now, out: o.out}
+	if v.exported != "" {
+		cfg, err := config.Load(o.getenv) // the machine needs no access to the store
+		if err == nil {
+			err = o.readLog(ctx, cfg, &c, v)
+		}
+		if err == nil {
+			err = c.export(v.exported)
+		}
+		return c.result(err)
+	}
 	cfg, err := o.config(config.Store)
 	if err != nil {
 		return false, err
 	}
-	st, err := app.OpenStore(ctx, cfg, time.Now)
-	if err != nil {
+	if c.store, err = app.OpenStore(ctx, cfg, time.Now); err != nil {
 		return false, err
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	c := checker{store: st, now: time.Now, out: o.out}
-	if runID != "" {
-		err = c.one(ctx, runID)
-	} else if err = o.readLog(ctx, cfg, &c, saved, folder); err == nil {
+	defer func() { err = errors.Join(err, c.store.Close()) }()
+	if v.run != "" {
+		err = c.one(ctx, v.run)
+	} else if err = o.readLog(ctx, cfg, &c, v); err == nil {
 		err = c.all(ctx)
 	}
+	return c.result(err)
+}
+
+// result prints the differences from the log and the summary, unless the check failed.
+func (c *checker) result(err error) (found bool, _ error) {
 	if err != nil {
 		return false, err
 	}
@@ -59,12 +78,12 @@ func (o *operator) verify(ctx context.Context, runID, saved, folder string) (fou
 }
 
 // readLog reads the log with which the check compares the store.
-func (o *operator) readLog(ctx context.Context, cfg config.Config, c *checker, saved, folder string) error {
-	log, key, err := openLog(ctx, cfg, folder)
+func (o *operator) readLog(ctx context.Context, cfg config.Config, c *checker, v verification) error {
+	log, key, err := openLog(ctx, cfg, v.folder)
 	switch {
 	case err != nil:
 		return err
-	case log == nil && saved+folder != "":
+	case log == nil && v.saved+v.folder != "":
 		return errNoLog
 	case log == nil:
 		return nil
@@ -74,8 +93,8 @@ func (o *operator) readLog(ctx context.Context, cfg config.Config, c *checker, s
 		return err
 	}
 	var kept []translog.Kept
-	if saved != "" {
-		k, err := readKept(saved, keys)
+	if v.saved != "" {
+		k, err := readKept(v.saved, keys)
 		if err != nil {
 			return err
 		}
