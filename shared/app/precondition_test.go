@@ -39,8 +39,9 @@ func TestPreconditionSlotTaken(t *testing.T) {
 		w := deploy(t, settings...)
 		w.SetModel(testkit.Wants(calendar.Name, lunch))
 		r := w.ask()
-		_, card := w.cardOf("ana", r.RunID)
-		holds(t, "the first card", card, `"label":"Your calendar at that time","value":"free"`)
+		if _, card := w.cardOf("ana", r.RunID); strings.Contains(card, "calendar at that time") {
+			t.Errorf("the first card names a free time: %s", card)
+		}
 		w.has("ben", "Standup")
 		w.has("ana", "Dentist")
 		created := len(w.Google.Events())
@@ -242,7 +243,9 @@ func TestPreconditionSigned(t *testing.T) {
 func TestPreconditionLaterEmail(t *testing.T) {
 	w, id := answering(t, asked)
 	r, card := w.proposes(map[string]any{"replyTo": map[string]any{"messageId": id}, "body": "Noon is fine."})
-	holds(t, "the first card", card, `"value":"the one that this answers"`)
+	if strings.Contains(card, "of the conversation") {
+		t.Errorf("the first card names the newest e-mail: %s", card)
+	}
 	later := strings.NewReplacer("<2@", "<3@", "<1@example.com>", "<2@example.com>", "Is noon fine?", "Or one?").
 		Replace(asked)
 	if err := w.Google.Receive(testkit.Address("ana"), []byte(later)); err != nil {

@@ -19,7 +19,8 @@ import (
 type Precondition struct {
 	Name  string `json:"name"`  // for the card, unique in the call: State, Your calendar at that time
 	Value string `json:"value"` // for the card; a long value is shortened, and its hash is added
-	// Fine means that a change to this value needs no new yes, such as a time that has become free.
+	// Fine means that a change to this value needs no new yes, such as a time that has become free. The card does not
+	// show it.
 	Fine bool `json:"fine,omitempty"`
 	// Warnings tell a reader of the card what the value means. They are shown like those of Def.Warn.
 	Warnings []Warning `json:"-"`
@@ -122,11 +123,14 @@ func changed(name, old, now string) Warning {
 		strings.TrimSuffix(name, "."), old, now)}
 }
 
-// On returns the preview with a field for each precondition after its own fields.
+// On returns the preview with a field for each precondition after its own fields. A value that is fine needs no look,
+// and has no field.
 func (p Preview) On(all []Precondition) Preview {
 	p.Fields = slices.Clip(p.Fields)
 	for _, c := range all {
-		p.Fields = append(p.Fields, Field{Label: c.Name, Value: c.Value})
+		if !c.Fine {
+			p.Fields = append(p.Fields, Field{Label: c.Name, Value: c.Value})
+		}
 	}
 	return p
 }
