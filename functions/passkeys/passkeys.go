@@ -10,4 +10,6 @@ import (
 	"github.com/countersign-run/countersign/shared/app/enrols"
 )
 
-func init() { functions.HTTP("passkeys", app.Serve(api.PasskeysOf, app.Users, enrols.Part)) }
+func init() {
+	functions.HTTP("passkeys", app.Serve(api.Passkeys, app.Users, enrols.Part))
+}

@@ -145,17 +145,17 @@ func TestSmoke(t *testing.T) {
 func TestRefused(t *testing.T) {
 	w := newDeployment(t)
 	for want, args := range map[string][]string{
-		"the commands are action-key, audit, dead-letters, ": {"delete"},
-		"story takes only RUN and flags":                     {"story"},
-		"setup takes no arguments":                           {"setup", "x"},
-		"redrive takes only RUN":                             {"redrive"},
-		"RUN is not a valid run ID":                          {"story", "../x"},
-		"no run":                                             {"story", "abcdefghijklmnop"},
-		"USER is not a valid user ID":                        {"revoke", "a/b", "-yes"},
-		"QUEUE is embedded":                                  {"dead-letters", "list"},
-		"use list, replay or drop":                           {"dead-letters", "purge"},
-		"-limit is 0":                                        {"dead-letters", "list", "-limit", "0"},
-		"BASE is \"localhost\"":                              {"smoke", "localhost"},
+		"the commands are action-key, audit, checkpoint, ": {"delete"},
+		"story takes only RUN and flags":                   {"story"},
+		"setup takes no arguments":                         {"setup", "x"},
+		"redrive takes only RUN":                           {"redrive"},
+		"RUN is not a valid run ID":                        {"story", "../x"},
+		"no run":                                           {"story", "abcdefghijklmnop"},
+		"USER is not a valid user ID":                      {"revoke", "a/b", "-yes"},
+		"QUEUE is embedded":                                {"dead-letters", "list"},
+		"use list, replay or drop":                         {"dead-letters", "purge"},
+		"-limit is 0":                                      {"dead-letters", "list", "-limit", "0"},
+		"BASE is \"localhost\"":                            {"smoke", "localhost"},
 	} {
 		if out, _, err := w.ops(args...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q\n%s", args, err, want, out)

@@ -136,6 +136,7 @@ type rehearsal struct {
 	*deployment
 	seen, unseen, cards, later, held, begun []testkit.Answer
 	effects                                 int // before the loss
+	hours                                   int // number of events so far
 }
 
 // rehearse runs the rehearsal. restore puts the backup back, and returns the flags of ops restore.
@@ -161,12 +162,13 @@ func (w *rehearsal) mails(n int, uid, what string) (all []testkit.Answer) {
 	return all
 }
 
-// events starts n runs that each request an event.
+// events starts n runs that each request an event. No two events of the rehearsal are at the same time, because a card
+// whose time is taken meanwhile asks again.
 func (w *rehearsal) events(n int, what string) (all []testkit.Answer) {
-	tomorrow := time.Now().Add(24 * time.Hour).Truncate(time.Hour)
 	for i := range n {
-		event := testkit.Event(fmt.Sprintf("%s %d", what, i), tomorrow)
-		all = append(all, w.asks("ana", "calendar_event_create", event))
+		w.hours++
+		start := time.Now().Truncate(time.Hour).Add(time.Duration(24+w.hours) * time.Hour)
+		all = append(all, w.asks("ana", "calendar_event_create", testkit.Event(fmt.Sprintf("%s %d", what, i), start)))
 	}
 	return all
 }

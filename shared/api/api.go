@@ -65,7 +65,7 @@ type API struct {
 	Plans     *planner.Planner  // nil in a program without plans
 	Hosts     Hosts             // nil in a program without hosts
 	Sockets   Sockets           // nil in a program without terminals, and if terminals are disabled
-	Passkeys  Passkeys          // nil if no decision needs one
+	Passkeys  Credentials       // nil if no decision needs one
 	Receipts  Receipts          // nil if no key for receipts is configured
 	AgentDoor AgentDoor         // nil in a program without /mcp
 	Webhooks  Webhooks          // nil in a program without webhooks

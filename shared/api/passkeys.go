@@ -10,8 +10,8 @@ import (
 	"github.com/countersign-run/countersign/shared/base/fault"
 )
 
-// Passkeys keeps the users' passkeys (shared/accounts/passkeys). A passkey is a value that encodes as the answer.
-type Passkeys interface {
+// Credentials keeps the users' passkeys (shared/accounts/passkeys). A passkey is a value that encodes as the answer.
+type Credentials interface {
 	List(ctx context.Context, uid string) (passkeys any, err error)
 	Begin(ctx context.Context, uid, shown string) (options any, err error)
 	Add(ctx context.Context, uid string, in NewPasskey) (passkey any, err error)
@@ -36,7 +36,7 @@ type NewPasskey struct {
 const maxCredential = 1400
 
 // passkeys returns what keeps the passkeys. The error is AuthError not_found if no decision needs one.
-func (r *request) passkeys() (Passkeys, error) {
+func (r *request) passkeys() (Credentials, error) {
 	if r.api.Passkeys == nil {
 		return nil, fault.NotFound()
 	}

@@ -100,7 +100,7 @@ var (
 		{"PATCH", "/api/agent/memory/{noteId}", reading(patchNote)},
 		{"DELETE", "/api/agent/memory/{noteId}", reading(deleteNote)},
 	}}
-	PasskeysOf = Function{"passkeys", []Route{
+	Passkeys = Function{"passkeys", []Route{
 		{"GET", "/api/agent/passkeys", reading(getPasskeys)},
 		{"POST", "/api/agent/passkeys/challenge", reading(postPasskeyChallenge)},
 		{"POST", "/api/agent/passkeys", reading(postPasskey)},
@@ -140,7 +140,7 @@ var (
 // Functions lists all functions.
 var Functions = []Function{Run, Stream, UI, AGUI, Chat, ChatResults, GeminiAgent, Actions, ApprovalsPending,
 	ApprovalsResolve, Resume, ResumeTerminal, ResumePlan, Notify, Sweep,
-	Plans, Runs, Files, Threads, Audit, Allowlist, PasskeysOf, Connections, MCP, Terminals, TerminalAttach}
+	Plans, Runs, Files, Threads, Audit, Allowlist, Passkeys, Connections, MCP, Terminals, TerminalAttach}
 
 // ResumeFunction returns a function that advances the runs of the agents that the worker of this name serves.
 func ResumeFunction(name string) Function {
