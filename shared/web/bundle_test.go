@@ -18,6 +18,7 @@ func TestBundlesFresh(t *testing.T) {
 		{InputPath: "./site/verify.js", OutputPath: "verify"}, {InputPath: "./site/intake.js", OutputPath: "intake"},
 		{InputPath: "./site/notes.js", OutputPath: "notes"}, {InputPath: "./site/several.js", OutputPath: "several"},
 		{InputPath: "./site/tokens.js", OutputPath: "tokens"}, {InputPath: "./site/keys.js", OutputPath: "keys"},
+		{InputPath: "./site/passkeys.js", OutputPath: "passkeys"},
 		{InputPath: "site/all.css", OutputPath: "console"}, {InputPath: "site/several.css", OutputPath: "several"}} {
 		bundle.Hold(t, "site/bundle", "widget/site", *update, e)
 	}

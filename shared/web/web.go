@@ -181,7 +181,7 @@ const attach = "terminal-attach"
 
 // functions lists the functions that the console calls.
 var functions = []string{"stream", "plans", "approvals-pending", "approvals-resolve", "runs", "threads", "audit",
-	"allowlist", "connections", "terminals", "files", attach}
+	"allowlist", "passkeys", "connections", "terminals", "files", attach}
 
 // apiOrigins returns the origins of the API's functions. The origin for terminals has the scheme of WebSockets, because
 // https: in a policy does not cover wss:.

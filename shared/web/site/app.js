@@ -12,7 +12,7 @@ import { closed, gate } from './gate.js';
 import { icon, mark } from './icons.js';
 import { inbox } from './inbox.js';
 import { returned } from './link.js';
-import { accounts, agentTokens, allowed, mailbox, memory } from './lists.js';
+import { accounts, agentTokens, allowed, mailbox, memory, ownPasskeys } from './lists.js';
 import * as outbox from './outbox.js';
 import * as pending from './pending.js';
 import { planView } from './plan.js';
@@ -49,6 +49,7 @@ const routes = [
   [/^#\/accounts$/, 'Linked accounts', (main) => accounts(main)],
   [/^#\/allowed$/, 'Always allowed', (main) => allowed(main)],
   [/^#\/memory$/, 'Memory', (main) => memory(main)],
+  [/^#\/passkeys(?:\?for=([A-Za-z0-9_-]{16,64}))?$/, 'Passkeys', (main, card) => ownPasskeys(main, card)],
   [/^#\/agents$/, 'Your agents', (main) => agentTokens(main)],
   [/^#\/mailbox$/, 'Local mailbox', (main) => mailbox(main)],
 ];

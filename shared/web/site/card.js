@@ -17,6 +17,7 @@ import { PlanParts } from './plancard.js';
 import { inWords, ownClock, warned } from './widget/clock.js';
 import { drafts, edits } from './session.js';
 import { moved, still } from './still.js';
+import { confirmed, toPasskey } from './strong.js';
 import { clocked } from './time.js';
 import { commentBox, commentOn, passOver, version } from './unsent.js';
 import { showUnsent } from './waits.js';
@@ -148,7 +149,8 @@ export function card(a, done, wait = 0) {
     try {
       const answer = comment.typed.sent(busy(node.querySelectorAll('button, input, textarea'), used,
         () => (filed ? filed.refine(comments)
-          : patient(wait, (w) => call('POST', '/api/agent/approvals/resolve', { body, wait: w })))));
+          : patient(wait, (w) => confirmed((passkey) =>
+            call('POST', '/api/agent/approvals/resolve', { body: { ...body, passkey }, wait: w }))))));
       taken(await (decision === 'refine' ? plan?.asked(answer) : answer), body, among);
       changed();
     } catch (err) {
@@ -157,7 +159,7 @@ export function card(a, done, wait = 0) {
       }
       if (editedArgs && editing && err.status === 400) editing.wrong(err);
       else trouble(error, err);
-      error.append(toLink(err.code, a.tool) ?? '');
+      error.append(toLink(err.code, a.tool) || toPasskey(err, approvalId) || '');
       if ([404, 409, 410].includes(err.status)) changed();
       return err;
     }
@@ -236,7 +238,7 @@ export function card(a, done, wait = 0) {
     return decide(less ? 'approve_with_edits' : d, used, { editedArgs: less, among });
   };
   decider.set(node, (d, among) => plainly(d, buttons.querySelector(`[data-decision=${d}]`), among));
-  const made = choices(a).map((d, i) => button(plan && d === 'approve_once' ? 'Confirm plan' : choice(a, d), (e) => {
+  const made = choices(a).map((d, i) => button(choice(a, d), (e) => {
     if (!still()) return;
     if (d !== 'approve_with_edits') return void plainly(d, /** @type {Element} */ (e.currentTarget));
     edit();

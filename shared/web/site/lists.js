@@ -1,12 +1,13 @@
 // The smaller views: linked accounts, the allowlist, and the local mailbox and calendar.
 
 import { call, local, mcp } from './api.js';
-import { config } from './config.js';
+import { config, deployed } from './config.js';
 import { button, busy, confirm, el, heading, say, trouble } from './dom.js';
 import { agents } from './examples.js';
 import { save } from './files.js';
 import { begin, providers as names } from './link.js';
 import { user } from './session.js';
+import { passkeys } from './strong.js';
 import { clocked, when } from './time.js';
 import { named } from './widget/clock.js';
 import { toolName } from './words.js';
@@ -114,6 +115,11 @@ export const agentTokens = (main) => {
     });
 };
 
+/** @param {HTMLElement} main @param {string} card the ID of the approval that needs a passkey, or '' */
+export const ownPasskeys = (main, card) => list(main, 'Passkeys',
+  'Some decisions need a passkey: your device or security key then signs the card that you approve.',
+  async (again, error) => (await passkeys()).view({ call, when, change, again, error, card }));
+
 /** @param {HTMLElement} main */
 export const accounts = (main) => list(main, 'Linked accounts',
   'Countersign acts in these accounts for you: Google for mail and events, GitHub for repositories. You can unlink '
@@ -146,6 +152,7 @@ export const accounts = (main) => list(main, 'Linked accounts',
       ...(isLocal || !connections.length ? [el('p', { class: 'empty-view' }, words)] : []),
       ...connections.map((c) => (c.source ? given(c) : linked(c))),
       ...missing.map((id) => link(id, `Link a ${names[id]} account`)),
+      ...(deployed('passkeys') ? [el('p', {}, el('a', { href: '#/passkeys' }, 'Your passkeys'))] : []),
     ];
   });
 

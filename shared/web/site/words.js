@@ -218,8 +218,12 @@ export function always(a) {
 export const alwaysDays = 90; // how long an always-allow lasts
 
 /** choice says what a decision is, and an always-allow what it allows. @param {any} a @param {string} d */
-export const choice = (a, d) => (/always_allow/.test(d) ? `Always allow ${always(a)} (${alwaysDays} days)`
-  : decisions[d]);
+export function choice(a, d) {
+  const strong = a.passkeyFor?.includes(d) && d !== 'approve_with_edits' ? ' with passkey' : '';
+  if (/always_allow/.test(d)) return `Always allow ${always(a)} (${alwaysDays} days)${strong}`;
+  if (d !== 'approve_once') return decisions[d];
+  return a.kind === 'plan' ? `Confirm plan${strong}` : strong ? `Approve${strong}` : decisions[d];
+}
 
 /** @type {Record<string, (origin?: string) => string>} */
 const strange = {

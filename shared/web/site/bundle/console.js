@@ -270,14 +270,14 @@ async function json(res) {
 async function refusal(res) {
   const { status } = res;
   const { error = {} } = await json(res).catch(() => ({}));
-  const { code = status === 401 ? "unauthenticated" : "", field: field3, requestId, runId, moments, message } = error;
+  const { code = status === 401 ? "unauthenticated" : "", message, field: field3, requestId, runId, moments, passkey, link } = error;
   if (code === "origin_forbidden") {
     console.warn(`countersign: ${message} Its file’s origins must contain ${globalThis.location?.origin}.`);
   }
   const said3 = code === "unauthenticated" ? "You are not signed in. Sign in again; nothing is lost." : told(message ?? "", moments) || `The server refused the request (${status}).`;
   return new ApiError(
     said3 + (status >= 500 && requestId ? ` Request ${requestId}.` : ""),
-    { status, code, field: field3, requestId, runId, retryAfter: Number(res.headers.get("Retry-After")) || void 0 }
+    { status, code, field: field3, requestId, runId, passkey, link, retryAfter: Number(res.headers.get("Retry-After")) || void 0 }
   );
 }
 async function* lines(res, signal) {
@@ -983,7 +983,12 @@ function always(a) {
   return `${kindsOf[a.tool] ?? "this for"} ${new Intl.ListFormat("en").format(some)}`;
 }
 var alwaysDays = 90;
-var choice = (a, d) => /always_allow/.test(d) ? `Always allow ${always(a)} (${alwaysDays} days)` : decisions[d];
+function choice(a, d) {
+  const strong = a.passkeyFor?.includes(d) && d !== "approve_with_edits" ? " with passkey" : "";
+  if (/always_allow/.test(d)) return `Always allow ${always(a)} (${alwaysDays} days)${strong}`;
+  if (d !== "approve_once") return decisions[d];
+  return a.kind === "plan" ? `Confirm plan${strong}` : strong ? `Approve${strong}` : decisions[d];
+}
 var strange = {
   target: (origin) => `Not written by you${origin ? `; found in ${origin}` : ""}:`,
   mention: (origin) => `Not written by you${origin ? `; found in ${origin}` : ""}:`,
@@ -3442,6 +3447,21 @@ var PlanParts = class {
   }
 };
 
+// site/strong.js
+var passkeys = () => {
+  const at2 = "/bundle/passkeys.js";
+  return import(at2);
+};
+async function confirmed(send2) {
+  try {
+    return await send2();
+  } catch (err) {
+    if (err.code !== "passkey_required" || !err.passkey) throw err;
+    return send2(await (await passkeys()).sign(err.passkey));
+  }
+}
+var toPasskey = ({ code, link }, approvalId) => code === "passkey_missing" ? el("a", { href: `#/passkeys?for=${approvalId}`, class: "button small" }, "Add a passkey") : code === "passkey_required" && link && el("a", { href: link, class: "button small" }, "Open the card");
+
 // site/waits.js
 function showUnsent(kept, { buttons, parts: parts3, chip, error, taken, back }) {
   const { body } = kept;
@@ -3632,7 +3652,7 @@ function card(a, done, wait = 0) {
       const answer2 = comment.typed.sent(busy(
         node.querySelectorAll("button, input, textarea"),
         used,
-        () => filed ? filed.refine(comments) : patient(wait, (w) => call("POST", "/api/agent/approvals/resolve", { body: body2, wait: w }))
+        () => filed ? filed.refine(comments) : patient(wait, (w) => confirmed((passkey) => call("POST", "/api/agent/approvals/resolve", { body: { ...body2, passkey }, wait: w })))
       ));
       taken(await (decision === "refine" ? plan?.asked(answer2) : answer2), body2, among);
       changed();
@@ -3642,7 +3662,7 @@ function card(a, done, wait = 0) {
       }
       if (editedArgs && editing && err.status === 400) editing.wrong(err);
       else trouble(error, err);
-      error.append(toLink(err.code, a.tool) ?? "");
+      error.append(toLink(err.code, a.tool) || toPasskey(err, approvalId) || "");
       if ([404, 409, 410].includes(err.status)) changed();
       return err;
     }
@@ -3725,7 +3745,7 @@ function card(a, done, wait = 0) {
     return decide2(less ? "approve_with_edits" : d, used, { editedArgs: less, among });
   };
   decider.set(node, (d, among) => plainly(d, buttons.querySelector(`[data-decision=${d}]`), among));
-  const made = choices(a).map((d, i) => button(plan && d === "approve_once" ? "Confirm plan" : choice(a, d), (e) => {
+  const made = choices(a).map((d, i) => button(choice(a, d), (e) => {
     if (!still()) return;
     if (d !== "approve_with_edits") return void plainly(
       d,
@@ -5706,6 +5726,12 @@ var agentTokens = (main) => {
     }
   );
 };
+var ownPasskeys = (main, card2) => list(
+  main,
+  "Passkeys",
+  "Some decisions need a passkey: your device or security key then signs the card that you approve.",
+  async (again2, error) => (await passkeys()).view({ call, when, change: change2, again: again2, error, card: card2 })
+);
 var accounts = (main) => list(
   main,
   "Linked accounts",
@@ -5759,7 +5785,8 @@ var accounts = (main) => list(
     return [
       ...isLocal || !connections.length ? [el("p", { class: "empty-view" }, words3)] : [],
       ...connections.map((c) => c.source ? given2(c) : linked2(c)),
-      ...missing.map((id3) => link(id3, `Link a ${providers[id3]} account`))
+      ...missing.map((id3) => link(id3, `Link a ${providers[id3]} account`)),
+      ...deployed("passkeys") ? [el("p", {}, el("a", { href: "#/passkeys" }, "Your passkeys"))] : []
     ];
   }
 );
@@ -6489,12 +6516,12 @@ function parts2({ receipt, jws }, text2) {
       copy(text2, "the receipt")
     ),
     el("dl", { class: "facts" }, ...facts2.filter(([, v]) => v).flatMap(([k, v]) => [el("dt", {}, k), el("dd", {}, v)])),
-    ...(receipt.plans ?? []).map(confirmed),
+    ...(receipt.plans ?? []).map(confirmed2),
     el("h2", {}, "What was done"),
     ...records(receipt).length ? records(receipt) : [el("p", { class: "quiet" }, "The server sent and changed nothing.")]
   ];
 }
-var confirmed = ({ plan, planHash, confirmedAt }) => el(
+var confirmed2 = ({ plan, planHash, confirmedAt }) => el(
   "section",
   { class: "record-of" },
   el("h2", {}, "What was confirmed"),
@@ -8229,6 +8256,7 @@ var routes = [
   [/^#\/accounts$/, "Linked accounts", (main) => accounts(main)],
   [/^#\/allowed$/, "Always allowed", (main) => allowed(main)],
   [/^#\/memory$/, "Memory", (main) => memory(main)],
+  [/^#\/passkeys(?:\?for=([A-Za-z0-9_-]{16,64}))?$/, "Passkeys", (main, card2) => ownPasskeys(main, card2)],
   [/^#\/agents$/, "Your agents", (main) => agentTokens(main)],
   [/^#\/mailbox$/, "Local mailbox", (main) => mailbox(main)]
 ];

@@ -118,14 +118,14 @@ async function json(res) {
 async function refusal(res) {
   const { status } = res;
   const { error = {} } = await json(res).catch(() => ({}));
-  const { code = status === 401 ? "unauthenticated" : "", field, requestId, runId, moments, message } = error;
+  const { code = status === 401 ? "unauthenticated" : "", message, field, requestId, runId, moments, passkey, link } = error;
   if (code === "origin_forbidden") {
     console.warn(`countersign: ${message} Its file’s origins must contain ${globalThis.location?.origin}.`);
   }
   const said = code === "unauthenticated" ? "You are not signed in. Sign in again; nothing is lost." : told(message ?? "", moments) || `The server refused the request (${status}).`;
   return new ApiError(
     said + (status >= 500 && requestId ? ` Request ${requestId}.` : ""),
-    { status, code, field, requestId, runId, retryAfter: Number(res.headers.get("Retry-After")) || void 0 }
+    { status, code, field, requestId, runId, passkey, link, retryAfter: Number(res.headers.get("Retry-After")) || void 0 }
   );
 }
 async function* lines(res, signal) {

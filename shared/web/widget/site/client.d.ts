@@ -11,6 +11,10 @@ export class ApiError extends Error {
   readonly requestId?: string;
   /** The run that blocks this request. */
   readonly runId?: string;
+  /** What the browser is to ask a passkey, on a page of the console (code passkey_required). */
+  readonly passkey?: unknown;
+  /** The page of the console where the user can continue. */
+  readonly link?: string;
   /** Seconds until the same request may succeed. */
   readonly retryAfter?: number;
   /** Whether the same request may succeed later: there was no answer, or the server has a problem. */
@@ -23,6 +27,8 @@ export interface Facts {
   field?: string;
   requestId?: string;
   runId?: string;
+  passkey?: unknown;
+  link?: string;
   retryAfter?: number;
   cause?: unknown;
 }
