@@ -106,7 +106,8 @@ function form(kit, proof) {
   const name = /** @type {HTMLInputElement} */ (
     el('input', { name: 'name', maxlength: 60, autocomplete: 'off', placeholder: 'My laptop' }));
   const code = /** @type {HTMLInputElement|false} */ (proof === 'code'
-    && el('input', { name: 'code', class: 'code', required: true, autocomplete: 'one-time-code', spellcheck: 'false' }));
+    && el('input', { name: 'code', class: 'code', required: true, autocomplete: 'one-time-code',
+      spellcheck: 'false' }));
   const add = el('button', { class: 'primary' }, 'Add a passkey');
   return el('form', { class: 'item', 'aria-label': 'Add a passkey', onsubmit: async (/** @type {Event} */ e) => {
     e.preventDefault();

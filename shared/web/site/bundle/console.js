@@ -277,7 +277,16 @@ async function refusal(res) {
   const said3 = code === "unauthenticated" ? "You are not signed in. Sign in again; nothing is lost." : told(message ?? "", moments) || `The server refused the request (${status}).`;
   return new ApiError(
     said3 + (status >= 500 && requestId ? ` Request ${requestId}.` : ""),
-    { status, code, field: field3, requestId, runId, passkey, link, retryAfter: Number(res.headers.get("Retry-After")) || void 0 }
+    {
+      status,
+      code,
+      field: field3,
+      requestId,
+      runId,
+      passkey,
+      link,
+      retryAfter: Number(res.headers.get("Retry-After")) || void 0
+    }
   );
 }
 async function* lines(res, signal) {

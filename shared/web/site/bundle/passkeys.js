@@ -145,7 +145,13 @@ function form(kit, proof) {
   );
   const code = (
     /** @type {HTMLInputElement|false} */
-    proof === "code" && el("input", { name: "code", class: "code", required: true, autocomplete: "one-time-code", spellcheck: "false" })
+    proof === "code" && el("input", {
+      name: "code",
+      class: "code",
+      required: true,
+      autocomplete: "one-time-code",
+      spellcheck: "false"
+    })
   );
   const add = el("button", { class: "primary" }, "Add a passkey");
   return el("form", { class: "item", "aria-label": "Add a passkey", onsubmit: async (e) => {

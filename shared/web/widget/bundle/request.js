@@ -125,7 +125,16 @@ async function refusal(res) {
   const said = code === "unauthenticated" ? "You are not signed in. Sign in again; nothing is lost." : told(message ?? "", moments) || `The server refused the request (${status}).`;
   return new ApiError(
     said + (status >= 500 && requestId ? ` Request ${requestId}.` : ""),
-    { status, code, field, requestId, runId, passkey, link, retryAfter: Number(res.headers.get("Retry-After")) || void 0 }
+    {
+      status,
+      code,
+      field,
+      requestId,
+      runId,
+      passkey,
+      link,
+      retryAfter: Number(res.headers.get("Retry-After")) || void 0
+    }
   );
 }
 async function* lines(res, signal) {
