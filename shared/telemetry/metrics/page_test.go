@@ -21,7 +21,8 @@ func TestPage(t *testing.T) {
 	}
 	const instrument = `metrics\.Instrument\{[^"]*Name: "([^"]+)",\s+Unit: "([^"]+)"`
 	var code []string
-	for _, file := range []string{"engine/observe/measure.go", "engine/loop/measure.go", "receipts/translog/publish.go"} {
+	for _, file := range []string{"engine/observe/measure.go", "engine/loop/measure.go",
+		"receipts/translog/publish.go"} {
 		code = append(code, found("../../"+file, instrument)...)
 	}
 	page := found("README.md", "(?m)^\\| `([a-z_.]+)` \\| (\\S+) \\|")
