@@ -14,15 +14,28 @@ import (
 	"github.com/countersign-run/countersign/shared/agent/tool"
 )
 
-// equalCall and atThatTime match the warnings about an equal earlier call and about the user's events at that time.
-// They are the only parts of a preview that do not derive from the arguments.
+// equalCall, factChanged and atThatTime match the warnings about an equal earlier call, about a fact that has changed
+// since the card before, and about the user's events at that time. They and the facts of the present state are the only
+// parts of a preview that do not derive from the arguments.
 var equalCall = regexp.MustCompile(`^(You already (sent|did) exactly this at \d\d:\d\d( [A-Z]+)?|` +
 	`Exactly this (was started at \d\d:\d\d( [A-Z]+)?(, and its outcome is unknown)?|` +
 	`is allowed already and is about to be done)|Another card waits with exactly this)\.` +
 	`( Only spaces, capitals, quotation marks, dashes, invisible characters, the encoding of letters or times, ` +
 	`the time zone, or the order of a list differ\.)?$`)
 
+var factChanged = regexp.MustCompile(`^This has changed since you were asked: .*\. It was “.*”, and it is now “.*”\.$`)
+
 var atThatTime = regexp.MustCompile(`^You have (“.*” then: .*|\d+ more events? at that time)\.$`)
+
+// presentFacts returns the preview's last fields, those with the facts of the present state that a yes rests on.
+func presentFacts(p tool.Preview) []tool.Field {
+	n := len(p.Fields)
+	for n > 0 && slices.Contains([]string{"Your calendar at that time", "Newest e-mail of the conversation"},
+		p.Fields[n-1].Label) {
+		n--
+	}
+	return p.Fields[n:]
+}
 
 // aboutEqual returns the preview's first warning if it is about an equal call.
 func aboutEqual(p tool.Preview) []string {
@@ -32,10 +45,11 @@ func aboutEqual(p tool.Preview) []string {
 	return nil
 }
 
-// aboutEvents returns the preview's last warnings, those about the user's events at that time.
+// aboutEvents returns the preview's last warnings, those about the user's events at that time and about a change of
+// them.
 func aboutEvents(p tool.Preview) []string {
 	n := len(p.Warnings)
-	for n > 0 && atThatTime.MatchString(p.Warnings[n-1]) {
+	for n > 0 && (atThatTime.MatchString(p.Warnings[n-1]) || factChanged.MatchString(p.Warnings[n-1])) {
 		n--
 	}
 	return p.Warnings[n:]
@@ -53,6 +67,7 @@ func CheckCard(ap run.ApprovalView, t *tool.Tool, account string) []string {
 			"above, as they are written: capitals count before the @ and not after it. It counts whatever else is " +
 			"written, for 90 days and up to 20 times a day for each address, from this account alone."})
 	}
+	again.Fields = append(again.Fields, presentFacts(ap.Preview)...)
 	equal, events := aboutEqual(ap.Preview), aboutEvents(ap.Preview)
 	again.Warnings = slices.Concat(equal, again.Warnings, events)
 	for _, m := range ap.Preview.Moments {

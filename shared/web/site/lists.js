@@ -152,7 +152,7 @@ export const accounts = (main) => list(main, 'Linked accounts',
       ...(isLocal || !connections.length ? [el('p', { class: 'empty-view' }, words)] : []),
       ...connections.map((c) => (c.source ? given(c) : linked(c))),
       ...missing.map((id) => link(id, `Link a ${names[id]} account`)),
-      ...(deployed('passkeys') ? [el('p', {}, el('a', { href: '#/passkeys' }, 'Your passkeys'))] : []),
+      ...(deployed('passkeys') ? [el('p', { class: 'alone' }, el('a', { href: '#/passkeys' }, 'Your passkeys'))] : []),
     ];
   });
 

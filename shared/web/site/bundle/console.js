@@ -5795,7 +5795,7 @@ var accounts = (main) => list(
       ...isLocal || !connections.length ? [el("p", { class: "empty-view" }, words3)] : [],
       ...connections.map((c) => c.source ? given2(c) : linked2(c)),
       ...missing.map((id3) => link(id3, `Link a ${providers[id3]} account`)),
-      ...deployed("passkeys") ? [el("p", {}, el("a", { href: "#/passkeys" }, "Your passkeys"))] : []
+      ...deployed("passkeys") ? [el("p", { class: "alone" }, el("a", { href: "#/passkeys" }, "Your passkeys"))] : []
     ];
   }
 );
