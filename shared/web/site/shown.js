@@ -66,7 +66,7 @@ export class Shown {
       if (this.#whole.has(card) || !card.checkVisibility() || folded(card)) continue;
       const { top } = card.getBoundingClientRect();
       const height = content(card) - top;
-      if (Math.abs(about.height - height) > 1) Object.assign(about, { height, seen: [] }); // it is laid out anew
+      if (Math.abs(about.height - height) > 1) Object.assign(about, { height, seen: [] }); // its layout has changed
       const [from, to] = [Math.max(0, this.#top - top), Math.min(height, Math.min(end, covered(card)) - top)];
       if (from >= to) continue;
       about.seen = merged([...about.seen, [from, to]]);
